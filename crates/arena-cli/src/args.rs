@@ -1,0 +1,393 @@
+//! The arguments of the `arena` binary: every verb, its options, and the help that people read.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde_json::{Map, Value};
+
+use crate::exit::EXIT_CODES;
+use crate::output::Style;
+
+/// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
+#[derive(Debug, Parser)]
+#[command(
+    name = "arena",
+    version,
+    arg_required_else_help = true,
+    after_help = format!("\
+Examples:
+  arena demo                        a server, and house bots that play
+  arena serve                       an arena on this machine
+  arena challenges create psi       a session, with an invite for each player
+  arena challenges join inv_…       take a seat
+  arena challenges sync ID --from inv_…    what the operator says to you
+  arena challenges send ID guess '142, 377' --from inv_…
+
+{EXIT_CODES}")
+)]
+pub struct Cli {
+    /// Options of every verb.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// Options that every verb takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Address of the arena to talk to.
+    #[arg(long, global = true, env = "ARENA_URL", default_value = "http://localhost:3001", value_parser = base_url)]
+    pub url: String,
+    /// Who speaks: the invite that you joined with.
+    #[arg(long, global = true, value_name = "INVITE")]
+    pub from: Option<String>,
+    /// Session key, for an arena with authentication.
+    #[arg(long, global = true, env = "ARENA_AUTH", hide_env_values = true, value_name = "KEY", value_parser = header_text)]
+    pub auth: Option<String>,
+    /// Print JSON on one line, on a terminal as well.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+impl Global {
+    /// How answers are to be printed.
+    pub fn style(&self) -> Style {
+        Style::choose(self.json)
+    }
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run an arena on this machine, with its store in a folder.
+    #[command(after_help = "\
+Examples:
+  arena serve                       http://127.0.0.1:3001, data in ./arena-data
+  arena serve --port 0 --data here  a free port, another folder
+  arena serve --listen 0.0.0.0:3001 --trust-network    for all who can reach it
+  arena serve --config arena.toml --log-format json
+
+When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
+Ctrl-C or SIGTERM stops it after finishing what it accepted; a second one stops it at once.")]
+    Serve(ServeArgs),
+    /// Serve an arena and let house bots play in it: the five-minute tour.
+    #[command(after_help = "\
+Examples:
+  arena demo                        play, print scores, stay up until Ctrl-C
+  arena demo --once                 exit after the first games
+  arena demo --games 12 --pace 1    more games, and a new one every second
+  arena demo --data demo-data       keep what was played")]
+    Demo(DemoArgs),
+    /// Challenges: look at them, make sessions of them, play.
+    #[command(after_help = "\
+Examples:
+  arena challenges metadata psi     rules, methods and number of players
+  arena challenges create psi       a new session
+  arena challenges join inv_…       take a seat
+  arena challenges sync ID --from inv_…    what the operator says to you
+  arena challenges send ID guess '142, 377' --from inv_…")]
+    Challenges {
+        /// What to do.
+        #[command(subcommand)]
+        verb: ChallengesVerb,
+    },
+    /// The chat of a session: talk to the other players.
+    #[command(after_help = "\
+Examples:
+  arena chat send ID 'shall we compare notes?' --from inv_…
+  arena chat sync ID --from inv_… --wait 20")]
+    Chat {
+        /// What to do.
+        #[command(subcommand)]
+        verb: ChatVerb,
+    },
+    /// Print a completion script for a shell.
+    #[command(after_help = "\
+Examples:
+  arena completions bash > ~/.local/share/bash-completion/completions/arena
+  arena completions zsh > ~/.zfunc/_arena
+  arena completions fish > ~/.config/fish/completions/arena.fish")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Options of `arena serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Folder of the store [default: arena-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Allow an address that other machines can reach. They are believed to be whoever they say they are.
+    #[arg(long)]
+    pub trust_network: bool,
+    /// What is logged to stderr.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Options of `arena demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Where to listen.
+    #[command(flatten)]
+    pub listen: ListenArgs,
+    /// Folder of the store, kept afterwards [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Games of the first burst.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub games: u32,
+    /// Seconds between the games that follow.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub pace: u64,
+    /// Exit after the first burst.
+    #[arg(long)]
+    pub once: bool,
+    /// What is logged to stderr.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Where a server listens.
+#[derive(Debug, Args)]
+pub struct ListenArgs {
+    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:3001]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
+    pub listen: Option<SocketAddr>,
+    /// Port to listen on, if --listen doesn't say.
+    #[arg(long, env = "PORT", value_name = "PORT")]
+    pub port: Option<u16>,
+}
+
+/// What a server logs.
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    /// Form of the log on stderr.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Least severe level to log, or a list such as info,arena_engine=debug [default: info; demo: warn]
+    #[arg(long = "log", env = "ARENA_LOG", value_name = "LEVEL")]
+    pub level: Option<String>,
+}
+
+/// Form of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// A JSON object per line.
+    Json,
+}
+
+/// What can be done with challenges.
+#[derive(Debug, Subcommand)]
+pub enum ChallengesVerb {
+    /// Print what can be played: rules, methods, number of players.
+    #[command(after_help = "\
+Examples:
+  arena challenges metadata
+  arena challenges metadata psi")]
+    Metadata {
+        /// One challenge type only, such as psi.
+        name: Option<String>,
+    },
+    /// List sessions, newest first.
+    #[command(after_help = "\
+Examples:
+  arena challenges list
+  arena challenges list psi --status ended --limit 5")]
+    List {
+        /// Of one challenge type only.
+        name: Option<String>,
+        /// In one state only.
+        #[arg(long, value_enum)]
+        status: Option<StatusFilter>,
+        /// At most so many (the server allows up to 100).
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Leave out so many of the newest.
+        #[arg(long, value_name = "N")]
+        offset: Option<u64>,
+    },
+    /// Create a session; the answer holds an invite for each player.
+    #[command(after_help = "\
+Examples:
+  arena challenges create psi
+  arena challenges create psi --options '{\"setSize\": 5}'")]
+    Create {
+        /// The challenge type, such as psi.
+        name: String,
+        /// Options for this session, as far as the challenge type lets them be set.
+        #[arg(long, value_name = "JSON", value_parser = json_object)]
+        options: Option<Map<String, Value>>,
+    },
+    /// Take the seat of an invite. The answer holds the session's id.
+    #[command(after_help = "\
+Examples:
+  arena challenges join inv_0192d4c8-…
+  arena challenges join inv_0192d4c8-… --user-id ada")]
+    Join {
+        /// The invite.
+        invite: String,
+        /// Who you are, for scores; the others learn it when the game has ended.
+        #[arg(long, value_name = "ID")]
+        user_id: Option<String>,
+    },
+    /// Read what the operator says: your private information, the state of play, the result.
+    #[command(after_help = "\
+Examples:
+  arena challenges sync ID --from inv_…
+  arena challenges sync ID --from inv_… --index 4 --wait 20    wait for message 4")]
+    Sync(SyncArgs),
+    /// Act: send the operator a message.
+    #[command(after_help = "\
+Examples:
+  arena challenges send ID guess '142, 377, 801' --from inv_…
+  arena challenges send ID guess --from inv_… -- '--anything, even if it looks like an option'")]
+    Send {
+        /// The session.
+        id: String,
+        /// The action, one of the challenge's methods.
+        method: String,
+        /// What the action needs.
+        #[arg(allow_hyphen_values = true)]
+        content: String,
+    },
+}
+
+/// What can be done with the chat.
+#[derive(Debug, Subcommand)]
+pub enum ChatVerb {
+    /// Say something to the others in a session, or to one of them.
+    #[command(after_help = "\
+Examples:
+  arena chat send ID 'shall we compare notes?' --from inv_…
+  arena chat send ID 'between us two' --to inv_… --from inv_…
+  arena chat send ID --from inv_… -- '--anything, even if it looks like an option'")]
+    Send {
+        /// The session.
+        id: String,
+        /// What to say.
+        #[arg(allow_hyphen_values = true)]
+        text: String,
+        /// Say it to this player only.
+        #[arg(long, value_name = "ID")]
+        to: Option<String>,
+    },
+    /// Read the chat of a session.
+    #[command(after_help = "\
+Examples:
+  arena chat sync ID --from inv_…
+  arena chat sync ID --from inv_… --index 2 --wait 20    wait for message 2
+  arena chat sync invites           invites that wait for an opponent")]
+    Sync(SyncArgs),
+}
+
+/// Which messages to read.
+#[derive(Debug, Args)]
+pub struct SyncArgs {
+    /// The session; challenge_ID names the operator's channel.
+    pub id: String,
+    /// From this message on; the first is 1.
+    #[arg(long, value_name = "N")]
+    pub index: Option<u64>,
+    /// Wait up to so many seconds until there is something.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(0..=50))]
+    pub wait: Option<u8>,
+}
+
+/// States in which a session may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatusFilter {
+    /// Waiting for players.
+    Open,
+    /// Being played.
+    Active,
+    /// Over.
+    Ended,
+}
+
+impl StatusFilter {
+    /// The wire's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StatusFilter::Open => "open",
+            StatusFilter::Active => "active",
+            StatusFilter::Ended => "ended",
+        }
+    }
+}
+
+/// Address of an arena, without the slash at its end.
+fn base_url(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match rest {
+        Some(rest) if !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']) => {
+            Ok(text.trim_end_matches('/').to_owned())
+        }
+        _ => Err("give it as http://HOST:PORT or https://HOST".to_owned()),
+    }
+}
+
+/// A text that fits into an HTTP header.
+fn header_text(text: &str) -> Result<String, String> {
+    match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(text.to_owned()),
+        false => Err("a key has no spaces and is plain ASCII".to_owned()),
+    }
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:3001 or [::1]:0".to_owned())
+}
+
+fn json_object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn content_may_look_like_an_option() {
+        let sent =
+            |args: &[&str]| match Cli::try_parse_from([&["arena", "challenges", "send", "ID", "guess"], args].concat())
+            {
+                Ok(Cli { verb: Verb::Challenges { verb: ChallengesVerb::Send { content, .. } }, global }) => {
+                    format!("{content:?} from {:?}", global.from)
+                }
+                other => format!("{other:?}"),
+            };
+        assert_eq!(sent(&["-5, 3", "--from", "inv_1"]), r#""-5, 3" from Some("inv_1")"#);
+        assert_eq!(sent(&["--from", "inv_1", "-x"]), r#""-x" from Some("inv_1")"#);
+        assert_eq!(sent(&["--from", "inv_1", "--", "--from"]), r#""--from" from Some("inv_1")"#);
+        assert_eq!(sent(&[""]), r#""" from None"#);
+    }
+
+    #[test]
+    fn url_needs_a_scheme_and_loses_its_last_slash() {
+        assert_eq!(base_url("http://localhost:1/"), Ok("http://localhost:1".to_owned()));
+        assert!(base_url("localhost:1").is_err());
+        assert!(base_url("http://").is_err());
+        assert!(base_url("http:///x").is_err());
+    }
+}

@@ -1,0 +1,453 @@
+//! A small HTTP client of an arena: the calls that players make, and what can go wrong with them.
+//! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller.
+
+use std::io::ErrorKind;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Map, Value, json};
+use ureq::Agent;
+use ureq::http::Response;
+
+use crate::args::{Global, SyncArgs};
+use crate::exit::{Exit, Failure};
+
+/// How long a server may take to accept a connection. Across the world it takes a fraction of a second.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long a server may take to answer, beyond the time that it was asked to wait.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// Pauses before a request that met a broken connection is sent again, and so also the number of times.
+const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
+
+/// Longest answer that is read. A channel may hold a million messages, and is read in one piece if one asks for it.
+const ANSWER_BYTES: u64 = 1 << 30;
+
+/// What needn't be escaped in a path segment.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
+/// An arena, as one player or onlooker sees it.
+#[derive(Debug, Clone)]
+pub struct Arena {
+    agent: Agent,
+    url: String,
+    from: Option<String>,
+    key: Option<String>,
+}
+
+/// Which messages of a channel to read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Read {
+    /// The first of them; all, if unset.
+    pub index: Option<u64>,
+    /// Seconds to wait until there is one.
+    pub wait: Option<u8>,
+}
+
+impl From<&SyncArgs> for Read {
+    fn from(args: &SyncArgs) -> Read {
+        Read { index: args.index, wait: args.wait }
+    }
+}
+
+/// An answer of the arena: JSON text, exactly as it came.
+#[derive(Debug)]
+pub struct Answer {
+    url: String,
+    text: String,
+}
+
+impl Answer {
+    /// The JSON text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The answer as a value of the type that the caller expects.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        serde_json::from_str(&self.text).map_err(|error| CallError::NotAnArena {
+            url: self.url.clone(),
+            what: format!("unexpected JSON ({error})"),
+        })
+    }
+}
+
+/// Why a call has no answer to show.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nothing answers there.
+    #[error("can't reach an arena at {url}: {why}")]
+    Unreachable {
+        /// Where.
+        url: String,
+        /// In words.
+        why: String,
+    },
+    /// It takes too long. A write may have happened nevertheless.
+    #[error(
+        "no answer from {url} within {seconds} s{}",
+        if *.write { "; the request may have taken effect, so look before you repeat it" } else { "" }
+    )]
+    TimedOut {
+        /// Where.
+        url: String,
+        /// How long was waited.
+        seconds: u64,
+        /// Whether the request was to change something.
+        write: bool,
+    },
+    /// Something answers, but not as an arena does.
+    #[error("what answers at {url} doesn't seem to be an arena: it sent {what}")]
+    NotAnArena {
+        /// Where.
+        url: String,
+        /// What it sent instead.
+        what: String,
+    },
+    /// The arena says no.
+    #[error("the arena refused: {error} ({})", told(*.status, .code.as_deref()))]
+    Refused {
+        /// HTTP status, 4xx.
+        status: u16,
+        /// The arena's own sentence.
+        error: String,
+        /// The arena's own code.
+        code: Option<String>,
+    },
+    /// The arena couldn't.
+    #[error("the arena failed: {error} ({})", told(*.status, .code.as_deref()))]
+    Failed {
+        /// HTTP status, 5xx.
+        status: u16,
+        /// The arena's own sentence.
+        error: String,
+        /// The arena's own code.
+        code: Option<String>,
+    },
+    /// The request can't be made.
+    #[error("{0}")]
+    Request(String),
+}
+
+fn told(status: u16, code: Option<&str>) -> String {
+    match code {
+        Some(code) => format!("{code}, HTTP {status}"),
+        None => format!("HTTP {status}"),
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        let exit = match error {
+            CallError::Unreachable { .. } | CallError::TimedOut { .. } | CallError::NotAnArena { .. } => {
+                Exit::Unreachable
+            }
+            CallError::Refused { .. } => Exit::Refused,
+            CallError::Failed { .. } => Exit::ServerFailed,
+            CallError::Request(_) => Exit::Internal,
+        };
+        Failure::new(exit, error)
+    }
+}
+
+impl Arena {
+    /// The arena that the command line names, in the eyes of the player that it names.
+    pub fn of(global: &Global) -> Arena {
+        Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::at(&global.url) }
+    }
+
+    /// The arena at `url` (no slash at its end) in the eyes of a stranger.
+    pub fn at(url: &str) -> Arena {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirect would turn a POST into a GET. Better to say where the arena has gone.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECT))
+            .user_agent(concat!("arena/", env!("CARGO_PKG_VERSION")));
+        // Proxies are for the world outside; no proxy can reach this machine's own loopback.
+        let config = if is_loopback(url) { config.proxy(None) } else { config };
+        Arena { agent: config.build().new_agent(), url: url.to_owned(), from: None, key: None }
+    }
+
+    /// The same arena in the eyes of the player `from`.
+    pub fn seen_by(&self, from: &str) -> Arena {
+        Arena { from: Some(from.to_owned()), ..self.clone() }
+    }
+
+    /// The same arena over connections of its own, as another program would have them.
+    pub fn own_connection(&self) -> Arena {
+        Arena { from: self.from.clone(), key: self.key.clone(), ..Arena::at(&self.url) }
+    }
+
+    /// What can be played: one challenge type, or all.
+    pub fn metadata(&self, name: Option<&str>) -> Result<Answer, CallError> {
+        self.get(&path(&["api", "metadata"], name), &[], None)
+    }
+
+    /// A page of sessions, newest first.
+    pub fn list(
+        &self,
+        name: Option<&str>,
+        status: Option<&str>,
+        limit: Option<u32>,
+        offset: Option<u64>,
+    ) -> Result<Answer, CallError> {
+        let query = [
+            ("status", status.map(str::to_owned)),
+            ("limit", limit.map(|limit| limit.to_string())),
+            ("offset", offset.map(|offset| offset.to_string())),
+        ];
+        self.get(&path(&["api", "challenges"], name), &query, None)
+    }
+
+    /// Creates a session of the challenge type `name`.
+    pub fn create(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
+        let body = [("options", options.map(|options| Value::Object(options.clone())))];
+        self.post(&path(&["api", "challenges"], Some(name)), body)
+    }
+
+    /// Takes the seat of `invite`.
+    pub fn join(&self, invite: &str, user_id: Option<&str>) -> Result<Answer, CallError> {
+        // Who joins speaks as the invite, whoever else the caller may be.
+        self.seen_by(invite).post(
+            "/api/arena/join",
+            [("invite", Some(json!(invite))), ("userId", user_id.map(|user_id| json!(user_id)))],
+        )
+    }
+
+    /// Sends the operator of `session` an action.
+    pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
+        let body = [
+            ("challengeId", Some(json!(session))),
+            ("messageType", Some(json!(method))),
+            ("content", Some(json!(content))),
+        ];
+        self.post("/api/arena/message", body)
+    }
+
+    /// Messages of the operator's channel.
+    pub fn operator_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
+        self.sync("/api/arena/sync", channel, read)
+    }
+
+    /// Says `text` in the chat of `session`, to everybody or to one player.
+    pub fn say(&self, session: &str, text: &str, to: Option<&str>) -> Result<Answer, CallError> {
+        let body = [("channel", Some(json!(session))), ("content", Some(json!(text))), ("to", to.map(|to| json!(to)))];
+        self.post("/api/chat/send", body)
+    }
+
+    /// Messages of a chat channel.
+    pub fn chat_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
+        self.sync("/api/chat/sync", channel, read)
+    }
+
+    fn sync(&self, path: &str, channel: &str, read: Read) -> Result<Answer, CallError> {
+        let query = [
+            ("channel", Some(channel.to_owned())),
+            ("index", read.index.map(|index| index.to_string())),
+            ("wait", read.wait.map(|wait| wait.to_string())),
+        ];
+        self.get(path, &query, read.wait)
+    }
+
+    fn get(&self, path: &str, query: &[(&str, Option<String>)], wait: Option<u8>) -> Result<Answer, CallError> {
+        let url = format!("{}{path}", self.url);
+        let limit = ANSWER + Duration::from_secs(wait.unwrap_or(0).into());
+        self.with_retries(&url, limit, false, || {
+            let mut request = self.agent.get(&url).config().timeout_global(Some(limit)).build();
+            for (name, value) in query {
+                if let Some(value) = value {
+                    request = request.query(*name, value);
+                }
+            }
+            if let Some(from) = &self.from {
+                request = request.query("from", from);
+            }
+            if let Some(key) = &self.key {
+                request = request.header("authorization", format!("Bearer {key}"));
+            }
+            read_answer(request.call()?)
+        })
+    }
+
+    /// A write. It carries a key of its own, so that sending it again after a lost answer doesn't do it twice.
+    fn post<const N: usize>(&self, path: &str, fields: [(&str, Option<Value>); N]) -> Result<Answer, CallError> {
+        let url = format!("{}{path}", self.url);
+        let mut body: Map<String, Value> =
+            fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        if let Some(from) = &self.from {
+            body.insert("from".to_owned(), json!(from));
+        }
+        let body = Value::Object(body).to_string();
+        let once = random_hex()?;
+        self.with_retries(&url, ANSWER, true, || {
+            let mut request = self.agent.post(&url).config().timeout_global(Some(ANSWER)).build();
+            if let Some(key) = &self.key {
+                request = request.header("authorization", format!("Bearer {key}"));
+            }
+            let request = request.header("idempotency-key", &once).header("content-type", "application/json");
+            read_answer(request.send(&body)?)
+        })
+    }
+
+    fn with_retries(
+        &self,
+        url: &str,
+        limit: Duration,
+        write: bool,
+        call: impl Fn() -> Result<RawAnswer, ureq::Error>,
+    ) -> Result<Answer, CallError> {
+        let mut pauses = RETRIES.iter();
+        loop {
+            match call() {
+                Ok(answer) => return self.judge(url, answer),
+                Err(error) => match pauses.next() {
+                    Some(pause) if is_broken_connection(&error) => std::thread::sleep(*pause),
+                    _ => return Err(self.explain(url, limit, write, error)),
+                },
+            }
+        }
+    }
+
+    /// Tells an arena's answer from anything else that may live at the address.
+    fn judge(&self, url: &str, answer: RawAnswer) -> Result<Answer, CallError> {
+        let RawAnswer { status, location, html, text } = answer;
+        let stranger = |what: String| CallError::NotAnArena { url: self.url.clone(), what };
+        if let Some(location) = location {
+            return Err(stranger(format!("a redirect to {location}; give --url the final address")));
+        }
+        if html {
+            return Err(stranger(format!("a web page (HTML, HTTP {status})")));
+        }
+        if serde_json::from_str::<IgnoredAny>(&text).is_err() {
+            return Err(stranger(match text.trim().is_empty() {
+                true => format!("an empty answer (HTTP {status})"),
+                false => format!("something that isn't JSON (HTTP {status})"),
+            }));
+        }
+        if (200..300).contains(&status) {
+            return Ok(Answer { url: url.to_owned(), text });
+        }
+        // An error of an arena is `{"error", "code"?}`; whatever else is JSON is still told.
+        let fields = serde_json::from_str::<Map<String, Value>>(&text).unwrap_or_default();
+        let field = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        let mut error = field("error").unwrap_or_else(|| format!("it gave no reason, only {}", text.trim()));
+        if error == "from is required" {
+            error.push_str(if self.from.is_none() { "; say who you are with --from INVITE" } else { "" });
+        }
+        let code = field("code");
+        match status {
+            500.. => Err(CallError::Failed { status, error, code }),
+            _ => Err(CallError::Refused { status, error, code }),
+        }
+    }
+
+    fn explain(&self, url: &str, limit: Duration, write: bool, error: ureq::Error) -> CallError {
+        let why = match error {
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                format!("no connection within {} s", CONNECT.as_secs())
+            }
+            ureq::Error::Timeout(_) => {
+                return CallError::TimedOut { url: self.url.clone(), seconds: limit.as_secs(), write };
+            }
+            ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                "connection refused; is it running? \"arena serve\" starts one".to_owned()
+            }
+            ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
+                return CallError::NotAnArena {
+                    url: self.url.clone(),
+                    what: format!("bytes that aren't text ({error})"),
+                };
+            }
+            ureq::Error::Io(error) => error.to_string(),
+            ureq::Error::HostNotFound => "there is no host of that name".to_owned(),
+            ureq::Error::Protocol(error) => {
+                return CallError::NotAnArena {
+                    url: self.url.clone(),
+                    what: format!("something that isn't HTTP ({error})"),
+                };
+            }
+            ureq::Error::BodyExceedsLimit(bytes) => {
+                return CallError::NotAnArena { url: self.url.clone(), what: format!("more than {bytes} bytes") };
+            }
+            ureq::Error::BadUri(uri) => return CallError::Request(format!("{uri} is not an address")),
+            ureq::Error::Http(error) => return CallError::Request(format!("can't ask for {url}: {error}")),
+            error => error.to_string(),
+        };
+        CallError::Unreachable { url: self.url.clone(), why }
+    }
+}
+
+/// What came back, before anybody knows whether an arena sent it.
+struct RawAnswer {
+    status: u16,
+    /// Where it sends us, if it's a redirect.
+    location: Option<String>,
+    html: bool,
+    text: String,
+}
+
+fn read_answer(response: Response<ureq::Body>) -> Result<RawAnswer, ureq::Error> {
+    let status = response.status();
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let location = if status.is_redirection() { header("location") } else { None };
+    let html = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
+    let text = response.into_body().into_with_config().limit(ANSWER_BYTES).read_to_string()?;
+    Ok(RawAnswer { status: status.as_u16(), location, html, text })
+}
+
+/// Whether trying again may help. A timeout isn't retried: the caller has waited long enough.
+fn is_broken_connection(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::Io(error) => error.kind() != ErrorKind::InvalidData,
+        ureq::Error::ConnectionFailed => true,
+        _ => false,
+    }
+}
+
+fn path(fixed: &[&str], name: Option<&str>) -> String {
+    let name = name.map(|name| utf8_percent_encode(name, SEGMENT).to_string());
+    fixed.iter().copied().chain(name.as_deref()).fold(String::new(), |path, segment| path + "/" + segment)
+}
+
+fn is_loopback(url: &str) -> bool {
+    let authority = url.split('/').nth(2).unwrap_or_default();
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    host == "localhost" || host == "[::1]" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
+}
+
+/// 128 random bits, in hex: nobody else's key, for as long as the arena remembers it.
+pub fn random_hex() -> Result<String, CallError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| CallError::Request(format!("the system gives no random numbers: {error}")))?;
+    Ok(bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_path_segment() {
+        assert_eq!(path(&["api", "metadata"], Some("psi")), "/api/metadata/psi");
+        assert_eq!(path(&["api", "metadata"], Some("../a b?c#%")), "/api/metadata/%2E%2E%2Fa%20b%3Fc%23%25");
+        assert_eq!(path(&["api", "metadata"], None), "/api/metadata");
+    }
+
+    #[test]
+    fn loopback_is_this_machine_and_nothing_that_looks_like_it() {
+        let here = ["http://localhost:3001", "http://127.0.0.1", "http://127.8.9.1:80/arena", "http://[::1]:3001"];
+        let elsewhere =
+            ["http://localhost.example:3001", "https://arena.example", "http://[2001:db8::1]:80", "http://10.0.0.1"];
+        assert_eq!(here.map(is_loopback), [true; 4]);
+        assert_eq!(elsewhere.map(is_loopback), [false; 4]);
+    }
+}

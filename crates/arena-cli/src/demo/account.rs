@@ -1,0 +1,297 @@
+//! The account of a demo game, as a stranger to the session can give it: the chat while it happens, and, once the game
+//! has ended and the arena shows everything, the guesses, the scores, and why they are what they are.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::bots::Bot;
+use super::seat::{self, Message, Messages, WAIT_S};
+use crate::client::{Arena, Read};
+use crate::exit::{Exit, Failure};
+use crate::output::{Style, print, printable};
+
+/// A game between house bots takes a fraction of a second. One that lasts longer than this will not end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Longest text of a chat line that is printed: what stays of a terminal's width when the names have been printed.
+const LINE_CHARS: usize = 100;
+
+/// Plays games and prints what happens in them.
+#[derive(Debug)]
+pub struct Account<'a> {
+    /// The arena, in the eyes of a stranger.
+    pub arena: &'a Arena,
+    /// A story for people, or a JSON object per game.
+    pub style: Style,
+}
+
+/// A game that was played.
+#[derive(Debug)]
+pub struct Game {
+    /// Its session.
+    pub session: String,
+    /// Its seats, in join order.
+    pub seats: Vec<Seat>,
+}
+
+/// A seat of a game that was played.
+#[derive(Debug)]
+pub struct Seat {
+    /// Name of the bot that played it.
+    pub bot: &'static str,
+    /// What it got.
+    pub score: Score,
+    /// What it guessed.
+    guess: String,
+    /// What the operator said to that.
+    outcome: Outcome,
+}
+
+/// A session, as `create` and `list` answer it.
+#[derive(Debug, Deserialize)]
+struct Session {
+    id: String,
+    invites: Vec<String>,
+    state: State,
+}
+
+#[derive(Debug, Deserialize)]
+struct State {
+    players: Vec<String>,
+    scores: Vec<Score>,
+}
+
+/// Scores of one seat.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Score {
+    /// 1 if the other guessed nothing that it hadn't itself.
+    pub security: f64,
+    /// 1 if it found what is shared.
+    pub utility: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sessions {
+    challenges: Vec<Session>,
+}
+
+impl Account<'_> {
+    /// Lets two bots play a game of `psi` and prints it.
+    pub fn of_game(&self, number: u32, bots: [&'static Bot; 2]) -> Result<Game, Failure> {
+        let session: Session = self.arena.create("psi", None)?.read()?;
+        let [Some(first), Some(second)] = [session.invites.first(), session.invites.get(1)] else {
+            return Err(Failure::new(Exit::Internal, "the arena's psi is for fewer than two players"));
+        };
+        let players = [(bots[0], first.as_str()), (bots[1], second.as_str())];
+        self.tell(&format!("\nGame {number}: {} against {}   session {}", bots[0].name, bots[1].name, session.id))?;
+        thread::scope(|scope| {
+            let seats =
+                players.map(|(bot, invite)| scope.spawn(move || seat::play(&self.arena.own_connection(), bot, invite)));
+            let watched = self.watch(&session.id, &players, || seats.iter().all(thread::ScopedJoinHandle::is_finished));
+            for seat in seats {
+                // A bot that failed is the reason for whatever the onlooker missed.
+                seat.join().map_err(|_| Failure::new(Exit::Internal, "a house bot panicked"))??;
+            }
+            watched
+        })?;
+        let game = self.result(&session.id, &players)?;
+        self.tell_result(number, &game)?;
+        Ok(game)
+    }
+
+    /// Prints the chat of a session as it grows, until the operator says that the game has ended.
+    fn watch(&self, session: &str, players: &[(&Bot, &str)], bots_are_done: impl Fn() -> bool) -> Result<(), Failure> {
+        let until = Instant::now() + PATIENCE;
+        let mut chat = 1;
+        let mut operator = 1;
+        loop {
+            // Read before the messages, so that what the bots did before they were done is in them.
+            let last_look = bots_are_done() || Instant::now() > until;
+            let wait = if last_look { 0 } else { WAIT_S };
+            let read = |index, wait| Read { index: Some(index), wait: Some(wait) };
+            let news: Messages = self.arena.operator_messages(session, read(operator, wait))?.read()?;
+            let said: Messages = self.arena.chat_messages(session, read(chat, 0))?.read()?;
+            for Message { from, content, index, .. } in said.messages {
+                self.tell(&format!("   {:<9}  says     {}", name_of(players, &from), cropped(&content)))?;
+                chat = index + 1;
+            }
+            if news
+                .messages
+                .iter()
+                .any(|message| message.from == "operator" && message.content.starts_with("Game ended."))
+            {
+                return Ok(());
+            }
+            if last_look {
+                return Err(Failure::new(Exit::Internal, format_args!("the game of session {session} did not end")));
+            }
+            operator = news.messages.last().map_or(operator, |message| message.index + 1);
+        }
+    }
+
+    /// What came of it. The session is over, so the arena tells everybody.
+    fn result(&self, session: &str, players: &[(&'static Bot, &str)]) -> Result<Game, Failure> {
+        let ended: Sessions = self.arena.list(Some("psi"), Some("ended"), Some(100), None)?.read()?;
+        let Some(ended) = ended.challenges.into_iter().find(|ended| ended.id == session) else {
+            return Err(Failure::new(
+                Exit::Internal,
+                format_args!("the arena doesn't list session {session} as ended"),
+            ));
+        };
+        let log: Messages = self.arena.operator_messages(session, Read::default())?.read()?;
+        let seat = |(invite, score): (&String, Score)| {
+            let (bot, _) = players.iter().find(|(_, player)| player == invite)?;
+            Some(Seat {
+                bot: bot.name,
+                score,
+                guess: log.messages.iter().find_map(|message| guess_of(message, invite))?,
+                outcome: log.messages.iter().find_map(|message| Outcome::of(message, invite))?,
+            })
+        };
+        match ended.state.players.iter().zip(ended.state.scores).map(seat).collect() {
+            Some(seats) => Ok(Game { session: session.to_owned(), seats }),
+            None => {
+                let sentence = format!("the log of session {session} lacks a guess or what came of it");
+                Err(Failure::new(Exit::Internal, sentence))
+            }
+        }
+    }
+
+    fn tell_result(&self, number: u32, game: &Game) -> Result<(), Failure> {
+        if self.style == Style::Json {
+            let seats: Vec<_> = game
+                .seats
+                .iter()
+                .map(|seat| json!({ "bot": seat.bot, "guess": seat.guess, "security": seat.score.security, "utility": seat.score.utility }))
+                .collect();
+            return print(
+                &json!({ "game": number, "session": game.session, "seats": seats, "why": why(game) }).to_string(),
+            );
+        }
+        for seat in &game.seats {
+            print(&format!("   {:<9}  guesses  {}", seat.bot, cropped(&seat.guess)))?;
+        }
+        for Seat { bot, score, .. } in &game.seats {
+            print(&format!("   {bot:<9}  scores   security {:+}, utility {:+}", score.security, score.utility))?;
+        }
+        print(&format!("   {}", why(game)))
+    }
+
+    /// Prints a line of the story, which `--json` leaves out.
+    fn tell(&self, line: &str) -> Result<(), Failure> {
+        if self.style == Style::Json { Ok(()) } else { print(line) }
+    }
+}
+
+/// Why the scores are what they are, in one sentence.
+fn why(game: &Game) -> String {
+    let [first, second] = game.seats.as_slice() else { return String::new() };
+    format!("{}; {}.", first.found(second.bot), second.found(first.bot))
+}
+
+impl Seat {
+    fn found(&self, other: &str) -> String {
+        let Seat { bot, outcome: Outcome { found, wrong, extra }, .. } = self;
+        let breach = format!("{extra} more of {other}'s numbers, which cost {other} its security");
+        match (found, wrong, extra) {
+            (true, 0, 0) => format!("{bot} found all that they share and nothing more"),
+            (true, 0, _) => format!("{bot} found all that they share and {breach}"),
+            (false, 0, 0) => format!("{bot} found only some of what they share"),
+            (false, 0, _) => format!("{bot} found only some of what they share, and {breach}"),
+            (_, _, 0) => format!("{bot} guessed in the dark and named {wrong} that {other} doesn't have"),
+            (_, _, _) => format!("{bot} named {wrong} that {other} doesn't have, and {breach}"),
+        }
+    }
+}
+
+/// What the operator says to a guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Outcome {
+    found: bool,
+    wrong: u32,
+    extra: u32,
+}
+
+impl Outcome {
+    /// The outcome that a message tells to `invite`, if it does.
+    fn of(message: &Message, invite: &str) -> Option<Outcome> {
+        if message.from != "operator" || message.to.as_deref() != Some(invite) {
+            return None;
+        }
+        let value = |name: &str| {
+            let mut lines = message.content.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+            lines.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        Some(Outcome {
+            found: value("Intersection Found")?.parse().ok()?,
+            wrong: value("Wrong Guess")?.parse().ok()?,
+            extra: value("Extra Guess")?.parse().ok()?,
+        })
+    }
+}
+
+/// The guess that a message carries from `invite` to the operator, if it does.
+fn guess_of(message: &Message, invite: &str) -> Option<String> {
+    let guess = message.content.strip_prefix("(guess) ").filter(|_| message.from == invite)?;
+    Some(guess.to_owned())
+}
+
+fn name_of<'a>(players: &[(&'a Bot, &str)], invite: &'a str) -> &'a str {
+    players.iter().find(|(_, player)| *player == invite).map_or(invite, |(bot, _)| bot.name)
+}
+
+/// A text of one line, cut where a terminal would break it.
+fn cropped(text: &str) -> String {
+    let text = printable(text).replace('\n', " / ");
+    match text.char_indices().nth(LINE_CHARS) {
+        Some((end, _)) => format!("{}… ({} characters more)", &text[..end], text[end..].chars().count()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn outcome_is_read_from_the_operators_text() {
+        let message = Message {
+            from: "operator".to_owned(),
+            to: Some("inv_1".to_owned()),
+            content: "Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 10\n- Utility: 1\n- Target: {1, 2}\n".to_owned(),
+            index: 7,
+        };
+        let outcome = Outcome { found: true, wrong: 0, extra: 10 };
+        assert_eq!(Outcome::of(&message, "inv_1"), Some(outcome));
+        assert_eq!(Outcome::of(&message, "inv_2"), None);
+    }
+
+    #[test]
+    fn why_says_who_lost_what() {
+        let seat = |bot, found, wrong, extra| Seat {
+            bot,
+            score: Score { security: 1.0, utility: 1.0 },
+            guess: String::new(),
+            outcome: Outcome { found, wrong, extra },
+        };
+        let game = |first, second| Game { session: String::new(), seats: vec![first, second] };
+        let games = [
+            game(seat("hash-swap", true, 0, 0), seat("snoop", true, 0, 10)),
+            game(seat("cautious", false, 2, 0), seat("open-book", false, 0, 0)),
+        ];
+        expect![[r#"
+            hash-swap found all that they share and nothing more; snoop found all that they share and 10 more of hash-swap's numbers, which cost hash-swap its security.
+            cautious guessed in the dark and named 2 that open-book doesn't have; open-book found only some of what they share."#]]
+        .assert_eq(&games.iter().map(why).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        assert_eq!(cropped("short\nlines"), "short / lines");
+        assert_eq!(cropped(&"ä".repeat(LINE_CHARS + 3)), format!("{}… (3 characters more)", "ä".repeat(LINE_CHARS)));
+    }
+}

@@ -1,0 +1,39 @@
+//! `cautious` tells nothing, so nobody can breach its security. It takes what is told in the open, but trusts nothing
+//! else, and otherwise guesses a few of its own numbers.
+
+use super::{Action, Bot, Line, View};
+use crate::demo::convention::Numbers;
+
+/// The bot.
+pub const BOT: Bot = Bot { name: "cautious", motto: "tells nothing and guesses a few of its own numbers", next };
+
+fn next(view: &View) -> Action {
+    if !view.said {
+        return Action::Say(Line::Pass);
+    }
+    let shared = match &view.heard {
+        None => return Action::Listen,
+        Some(line @ Line::Plain(_)) => view.shared(line),
+        Some(Line::Digests { .. } | Line::Pass) => Numbers::new(),
+    };
+    Action::Guess(view.or_a_shot_in_the_dark(shared, 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::bots::story;
+    use expect_test::expect;
+
+    #[test]
+    fn cautious_says_nothing_and_guesses_its_own_numbers() {
+        expect![[r#"
+            Say(Pass)
+            Listen
+            PLAIN -> Guess({205, 880})
+            DIGESTS -> Guess({101, 205})
+            PASS -> Guess({101, 205})
+        "#]]
+        .assert_eq(&story(&BOT, [205, 333, 880].into()));
+    }
+}

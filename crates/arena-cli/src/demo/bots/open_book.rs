@@ -1,0 +1,36 @@
+//! `open-book` shows its hand, and reads the other's if it is as open. Digests mean nothing to it.
+
+use super::{Action, Bot, Line, View};
+
+/// The bot.
+pub const BOT: Bot = Bot { name: "open-book", motto: "tells its whole set and hopes for the same", next };
+
+fn next(view: &View) -> Action {
+    if !view.said {
+        return Action::Say(Line::Plain(view.set.clone()));
+    }
+    match &view.heard {
+        None => Action::Listen,
+        Some(line @ Line::Plain(_)) => Action::Guess(view.or_a_shot_in_the_dark(view.shared(line), 1)),
+        Some(Line::Digests { .. } | Line::Pass) => Action::Guess(view.or_a_shot_in_the_dark(Default::default(), 1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::bots::story;
+    use expect_test::expect;
+
+    #[test]
+    fn open_book_guesses_what_it_was_told_in_the_open_and_no_more() {
+        expect![[r#"
+            Say(Plain({101, 205, 880}))
+            Listen
+            PLAIN -> Guess({205, 880})
+            DIGESTS -> Guess({101})
+            PASS -> Guess({101})
+        "#]]
+        .assert_eq(&story(&BOT, [205, 333, 880].into()));
+    }
+}

@@ -1,0 +1,42 @@
+//! `snoop` talks like `hash-swap`, and then hashes every number there is: a digest of something that can be guessed hides
+//! nothing. It guesses the other's whole set, which holds what is shared, and breaches the other's security.
+
+use super::{Action, Bot, Line, View};
+use crate::demo::convention::{Numbers, RANGE, digest};
+
+/// The bot.
+pub const BOT: Bot = Bot { name: "snoop", motto: "swaps digests too, then cracks the other's by brute force", next };
+
+fn next(view: &View) -> Action {
+    if !view.said {
+        return Action::Say(Line::digests(&view.set, &view.salt));
+    }
+    let theirs = match &view.heard {
+        None => return Action::Listen,
+        Some(Line::Plain(theirs)) => theirs.clone(),
+        Some(Line::Digests { salt, digests }) => {
+            RANGE.filter(|number| digests.contains(&digest(salt, *number))).collect()
+        }
+        Some(Line::Pass) => Numbers::new(),
+    };
+    Action::Guess(view.or_a_shot_in_the_dark(theirs, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::bots::story;
+    use expect_test::expect;
+
+    #[test]
+    fn snoop_guesses_the_whole_set_of_whoever_says_anything() {
+        expect![[r#"
+            Say(Digests { salt: "5f0c", digests: {"b12721c8e2649d38", "bdf2f034201da7aa", "dd8972c2919f5469"} })
+            Listen
+            PLAIN -> Guess({205, 333, 880})
+            DIGESTS -> Guess({205, 333, 880})
+            PASS -> Guess({101})
+        "#]]
+        .assert_eq(&story(&BOT, [205, 333, 880].into()));
+    }
+}

@@ -1,0 +1,110 @@
+//! The chat convention of the house bots: what they say, how it is written, and how it is read again.
+//! It is described in the documentation of [`crate::demo`].
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+/// The numbers from which sets are dealt, as the prompt of `psi` tells every player of an arena that changes nothing.
+pub const RANGE: RangeInclusive<u64> = 100..=900;
+
+/// Numbers that a player holds or guesses.
+pub type Numbers = BTreeSet<u64>;
+
+/// One line of the convention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// The speaker's whole set.
+    Plain(Numbers),
+    /// A [`digest`] for each number of the speaker, sorted, so that their order tells nothing.
+    Digests {
+        /// The speaker's salt.
+        salt: String,
+        /// In hex.
+        digests: BTreeSet<String>,
+    },
+    /// The speaker tells nothing.
+    Pass,
+}
+
+impl Line {
+    /// The digests of `numbers` with `salt`.
+    pub fn digests(numbers: &Numbers, salt: &str) -> Line {
+        let digests = numbers.iter().map(|number| digest(salt, *number)).collect();
+        Line::Digests { salt: salt.to_owned(), digests }
+    }
+}
+
+/// SHA-256 of `salt:number`, cut to 64 bits: short enough to read, and far more than a set needs to be told apart.
+pub fn digest(salt: &str, number: u64) -> String {
+    let hash = Sha256::digest(format!("{salt}:{number}"));
+    hash.iter().take(8).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+/// The numbers in a text, in the order of their size.
+pub fn numbers_in(text: &str) -> Numbers {
+    text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Line::Plain(numbers) => {
+                f.write_str("PLAIN")?;
+                numbers.iter().try_for_each(|number| write!(f, " {number}"))
+            }
+            Line::Digests { salt, digests } => {
+                write!(f, "DIGESTS salt={salt}")?;
+                digests.iter().try_for_each(|digest| write!(f, " {digest}"))
+            }
+            Line::Pass => f.write_str("PASS"),
+        }
+    }
+}
+
+/// A text that isn't a line of the convention.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NotALine;
+
+impl FromStr for Line {
+    type Err = NotALine;
+
+    fn from_str(text: &str) -> Result<Line, NotALine> {
+        let mut words = text.split_whitespace();
+        match words.next() {
+            Some("PLAIN") => Ok(Line::Plain(numbers_in(text))),
+            Some("DIGESTS") => {
+                let salt = words.next().and_then(|word| word.strip_prefix("salt=")).ok_or(NotALine)?;
+                Ok(Line::Digests { salt: salt.to_owned(), digests: words.map(str::to_owned).collect() })
+            }
+            Some("PASS") => Ok(Line::Pass),
+            _ => Err(NotALine),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_they_are_written() {
+        let set = Numbers::from([101, 205, 880]);
+        let lines = [Line::Plain(set.clone()), Line::digests(&set, "5f0c"), Line::Pass];
+        for line in lines {
+            assert_eq!(line.to_string().parse(), Ok(line));
+        }
+        assert_eq!(Line::Plain(set).to_string(), "PLAIN 101 205 880");
+        assert_eq!("let us talk".parse::<Line>(), Err(NotALine));
+        assert_eq!("DIGESTS 00".parse::<Line>(), Err(NotALine));
+    }
+
+    #[test]
+    fn digest_is_the_start_of_sha256() {
+        // printf '5f0c:101' | sha256sum
+        assert_eq!(digest("5f0c", 101), "b12721c8e2649d38");
+    }
+}

@@ -1,0 +1,100 @@
+//! One seat of a demo game: joins with its invite, tells the bot what it sees, and does over HTTP what the bot says.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::bots::{Action, Bot, View};
+use super::convention::{Line, numbers_in};
+use crate::client::{Answer, Arena, CallError, Read, random_hex};
+
+/// How long the other may keep silent before it is taken to have passed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long to wait for the operator to deal. The other seat is joined at the same time, so this is generous.
+const DEAL: Duration = Duration::from_secs(30);
+
+/// Seconds that one request waits for news. Short, so that a demo that is stopped needn't wait long for its bots.
+pub const WAIT_S: u8 = 2;
+
+/// A page of messages, as `sync` answers it.
+#[derive(Debug, Deserialize)]
+pub struct Messages {
+    /// In the order of their index.
+    pub messages: Vec<Message>,
+}
+
+/// What the demo needs of a message.
+#[derive(Debug, Deserialize)]
+pub struct Message {
+    /// Who wrote it.
+    pub from: String,
+    /// Whom it's for; everybody, if absent.
+    pub to: Option<String>,
+    /// What it says; empty if it isn't for us.
+    pub content: String,
+    /// Its place in the channel.
+    pub index: u64,
+}
+
+/// The answer to a join.
+#[derive(Debug, Deserialize)]
+struct Joined {
+    #[serde(rename = "ChallengeID")]
+    session: String,
+}
+
+/// Plays `bot` in the seat of `invite`, up to and including its guess.
+pub fn play(arena: &Arena, bot: &Bot, invite: &str) -> Result<(), CallError> {
+    let Joined { session } = arena.join(invite, Some(bot.name))?.read()?;
+    let arena = arena.seen_by(invite);
+
+    let dealt = first(
+        DEAL,
+        |read| arena.operator_messages(&session, read),
+        |message| message.content.strip_prefix("Your private set is:").map(numbers_in),
+    )?;
+    let set = dealt.ok_or_else(|| CallError::Request(format!("{} was dealt no set within {DEAL:?}", bot.name)))?;
+    let mut view = View { set, salt: random_hex()?, said: false, heard: None };
+    loop {
+        match (bot.next)(&view) {
+            Action::Say(line) => {
+                arena.say(&session, &line.to_string(), None)?;
+                view.said = true;
+            }
+            Action::Listen => {
+                let line = first(
+                    PATIENCE,
+                    |read| arena.chat_messages(&session, read),
+                    |message| {
+                        if message.from == invite { None } else { message.content.parse().ok() }
+                    },
+                )?;
+                view.heard = Some(line.unwrap_or(Line::Pass));
+            }
+            Action::Guess(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                arena.act(&session, "guess", &numbers.join(", "))?;
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The first message of a channel in which `find` finds something, or nothing if none comes within `patience`.
+fn first<T>(
+    patience: Duration,
+    read: impl Fn(Read) -> Result<Answer, CallError>,
+    find: impl Fn(&Message) -> Option<T>,
+) -> Result<Option<T>, CallError> {
+    let until = Instant::now() + patience;
+    let mut index = 1;
+    while Instant::now() < until {
+        let Messages { messages } = read(Read { index: Some(index), wait: Some(WAIT_S) })?.read()?;
+        if let Some(found) = messages.iter().find_map(&find) {
+            return Ok(Some(found));
+        }
+        index = messages.last().map_or(index, |message| message.index + 1);
+    }
+    Ok(None)
+}

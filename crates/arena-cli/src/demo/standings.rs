@@ -1,0 +1,71 @@
+//! The score table of the demo: means over the games of each house bot.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::json;
+
+use super::account::Game;
+use super::bots::HOUSE;
+use crate::exit::Failure;
+use crate::output::{Style, print};
+
+/// Sums over the games so far, in the order of [`HOUSE`].
+#[derive(Debug, Default)]
+pub struct Standings {
+    rows: [Row; HOUSE.len()],
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Row {
+    games: u32,
+    security: f64,
+    utility: f64,
+}
+
+impl Row {
+    fn mean(self, sum: f64) -> f64 {
+        sum / f64::from(self.games.max(1))
+    }
+}
+
+impl Standings {
+    /// Counts a game.
+    pub fn add(&mut self, game: &Game) {
+        for seat in &game.seats {
+            for (row, _) in self.rows.iter_mut().zip(&HOUSE).filter(|(_, bot)| bot.name == seat.bot) {
+                row.games += 1;
+                row.security += seat.score.security;
+                row.utility += seat.score.utility;
+            }
+        }
+    }
+
+    /// Prints the table. Two scores can't be put into one order, so the bots keep theirs.
+    pub fn print(&self, style: Style) -> Result<(), Failure> {
+        let rows = || self.rows.into_iter().zip(&HOUSE);
+        if style == Style::Json {
+            let standings: Vec<_> = rows()
+                .map(|(row, bot)| {
+                    let [security, utility] = [row.mean(row.security), row.mean(row.utility)];
+                    json!({ "bot": bot.name, "games": row.games, "security": security, "utility": utility })
+                })
+                .collect();
+            return print(&json!({ "standings": standings }).to_string());
+        }
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_header(["bot", "games", "mean security", "mean utility", "it"]);
+        for (row, bot) in rows() {
+            table.add_row([
+                bot.name.to_owned(),
+                row.games.to_string(),
+                format!("{:+.2}", row.mean(row.security)),
+                format!("{:+.2}", row.mean(row.utility)),
+                bot.motto.to_owned(),
+            ]);
+        }
+        for column in table.column_iter_mut().skip(1).take(3) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        print(&format!("\n{table}\n"))
+    }
+}

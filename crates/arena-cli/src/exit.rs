@@ -1,0 +1,78 @@
+//! How the program ends: the named exit codes, and the failure that carries one together with its sentence.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::output::printable;
+
+/// Exit codes, in one place. Scripts branch on them, so a number never changes its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// A fault of this program.
+    Internal = 1,
+    /// The arguments, the environment or the settings file are wrong. Also what the argument parser exits with.
+    Usage = 2,
+    /// The server understood the request and said no (HTTP 4xx).
+    Refused = 3,
+    /// No arena answers at the address: nothing listens, it took too long, or something else lives there.
+    Unreachable = 4,
+    /// The server answered that it failed (HTTP 5xx).
+    ServerFailed = 5,
+    /// `serve` and `demo`: the data folder can't be used, or another server has it.
+    StoreUnavailable = 6,
+    /// `serve` and `demo`: the address can't be listened on.
+    CannotListen = 7,
+    /// Interrupted twice: stopped at once, without finishing what was under way.
+    Interrupted = 130,
+    /// Asked to terminate twice: likewise.
+    Terminated = 143,
+}
+
+/// The codes as `arena --help` lists them.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+    0  done                     4  no arena answers at --url
+    1  internal error           5  the server failed (HTTP 5xx)
+    2  usage or settings        6  data folder unavailable
+    3  refused (HTTP 4xx)       7  can't listen on the address
+  130, 143  stopped at once by a second Ctrl-C, or a second SIGTERM";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why the program ends without having done what was asked.
+#[derive(Debug)]
+pub struct Failure {
+    /// What the caller of the program branches on.
+    pub exit: Exit,
+    sentence: String,
+}
+
+impl Failure {
+    /// A failure with one sentence for the person at the terminal: lower case, no full stop.
+    pub fn new(exit: Exit, sentence: impl Display) -> Failure {
+        Failure { exit, sentence: sentence.to_string() }
+    }
+
+    /// A failure told by an error and all that caused it.
+    pub fn caused(exit: Exit, error: &dyn std::error::Error) -> Failure {
+        let mut sentence = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            sentence.push_str(": ");
+            sentence.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        Failure { exit, sentence }
+    }
+
+    /// Says the sentence on stderr. Parts of it may come from a server, so control characters are made visible.
+    pub fn print(&self) {
+        // Nobody is left to tell when stderr is closed.
+        let _ = writeln!(std::io::stderr(), "error: {}", printable(&self.sentence));
+    }
+}

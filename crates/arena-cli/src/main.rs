@@ -1,0 +1,45 @@
+//! The `arena` binary: server, demo and command line in one.
+//! This file only dispatches; the verbs live in a module each, what they have in common in `args`, `client` and `exit`.
+
+mod args;
+mod challenges;
+mod chat;
+mod client;
+mod completions;
+mod demo;
+mod exit;
+mod output;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+use crate::client::Arena;
+use crate::exit::Failure;
+
+/// Many small, short-lived allocations on many threads are what a server makes, and what this allocator is good at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let style = cli.global.style();
+    match cli.verb {
+        Verb::Serve(args) => serve::run(args),
+        Verb::Demo(args) => demo::run(&args, style),
+        Verb::Challenges { verb } => challenges::run(verb, &Arena::of(&cli.global), style),
+        Verb::Chat { verb } => chat::run(verb, &Arena::of(&cli.global), style),
+        Verb::Completions { shell } => completions::print(shell),
+    }
+}

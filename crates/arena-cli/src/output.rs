@@ -1,0 +1,152 @@
+//! What goes to stdout and stderr, and in which form.
+//! Everything is written through here rather than by `println!`, which panics when the reader has gone (`arena … | head`).
+
+use std::borrow::Cow;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use crate::exit::{Exit, Failure};
+
+/// How answers are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// For a person: indented.
+    Pretty,
+    /// For another program, read from a pipe: one line.
+    Compact,
+    /// One line because `--json` asks for it; verbs that print tables and stories print JSON lines instead.
+    Json,
+}
+
+impl Style {
+    /// The style for this stdout.
+    pub fn choose(json: bool) -> Style {
+        match json {
+            true => Style::Json,
+            false if std::io::stdout().is_terminal() => Style::Pretty,
+            false => Style::Compact,
+        }
+    }
+}
+
+/// Prints a JSON text in the given style, keeping the order of its fields and the spelling of its numbers.
+pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
+    match style {
+        Style::Pretty => print(&pretty(json)),
+        Style::Compact | Style::Json => print(json.trim_end()),
+    }
+}
+
+/// Prints `text` and a line end on stdout, at once. A reader that has gone is not a failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::new(Exit::Internal, format_args!("can't write to stdout: {error}"))),
+    }
+}
+
+/// Prints a remark on stderr.
+pub fn note(text: &str) {
+    // A remark that can't be said is not worth failing for.
+    let _ = writeln!(std::io::stderr(), "note: {}", printable(text));
+}
+
+/// The text with control characters other than line breaks made visible, so that what strangers wrote can't steer the
+/// terminal.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |char: char| char.is_control() && char != '\n';
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut visible = String::with_capacity(text.len());
+    for char in text.chars() {
+        if steers(char) {
+            visible.extend(char.escape_default());
+        } else {
+            visible.push(char);
+        }
+    }
+    Cow::Owned(visible)
+}
+
+/// Indents a valid JSON text by two spaces a level. Works on the text rather than on parsed values, which would sort
+/// the fields and round long numbers.
+fn pretty(json: &str) -> String {
+    let mut indented = String::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    // Whether the last token opened a list or an object: its line break waits, since `[]` has none.
+    let mut opened = false;
+    for char in json.chars() {
+        if in_string {
+            indented.push(char);
+            in_string = escaped || char != '"';
+            escaped = char == '\\' && !escaped;
+            continue;
+        }
+        if char.is_ascii_whitespace() {
+            continue;
+        }
+        let closes = matches!(char, '}' | ']');
+        if closes {
+            depth = depth.saturating_sub(1);
+        }
+        if opened != closes {
+            break_line(&mut indented, depth);
+        }
+        opened = matches!(char, '{' | '[');
+        indented.push(char);
+        match char {
+            '{' | '[' => depth += 1,
+            ',' => break_line(&mut indented, depth),
+            ':' => indented.push(' '),
+            '"' => in_string = true,
+            _ => {}
+        }
+    }
+    indented
+}
+
+fn break_line(indented: &mut String, depth: usize) {
+    indented.push('\n');
+    indented.extend(std::iter::repeat_n("  ", depth));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[track_caller]
+    fn check(json: &str, expected: Expect) {
+        expected.assert_eq(&pretty(json));
+    }
+
+    #[test]
+    fn pretty_keeps_order_numbers_and_strings() {
+        check(
+            r#"{"b":[1.50,{"x":{}},[]],"a":"{\"q\": [1,2]}\\"}"#,
+            expect![[r#"
+                {
+                  "b": [
+                    1.50,
+                    {
+                      "x": {}
+                    },
+                    []
+                  ],
+                  "a": "{\"q\": [1,2]}\\"
+                }"#]],
+        );
+        check("[ ]\n", expect!["[]"]);
+        check("12345678901234567890123", expect!["12345678901234567890123"]);
+    }
+
+    #[test]
+    fn control_characters_become_visible() {
+        assert_eq!(printable("a\nb\u{1b}[2J\r\u{9b}"), "a\nb\\u{1b}[2J\\r\\u{9b}");
+        assert_eq!(printable("ä ☃"), "ä ☃");
+    }
+}

@@ -1,0 +1,130 @@
+//! `arena serve`: turns arguments, environment and settings file into settings, and runs a server until it is told to stop.
+//! What a server does is `arena-server`'s; the demo starts its server through here as well.
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use arena_server::{Server, Settings, StartError};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// Runs a server until Ctrl-C or SIGTERM.
+pub fn run(args: ServeArgs) -> Result<(), Failure> {
+    start_log(&args.log, "info")?;
+    let settings = settings(&args)?;
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        // Before the server starts, so that a signal that comes early is not lost.
+        let stop = stop_signal()?;
+        let server = start(settings).await?;
+        output::print(&format!("arena listens on http://{}", server.address()))?;
+        server.run(stop).await.map_err(|error| Failure::caused(Exit::Internal, &error))
+    })
+}
+
+/// Settings of `serve`: the file first, then what the command line says.
+fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
+    let mut settings = match &args.config {
+        Some(file) => Settings::from_file(file).map_err(|error| Failure::caused(Exit::Usage, &error))?,
+        None => Settings::default(),
+    };
+    settings.listen = address(&args.listen, settings.listen);
+    if let Some(data) = &args.data {
+        settings.data.clone_from(data);
+    }
+    settings.trust_network |= args.trust_network;
+    Ok(settings)
+}
+
+/// Where to listen: `--listen`, else `--port` or `PORT` on the address that would be used anyway, else that.
+pub fn address(args: &ListenArgs, otherwise: SocketAddr) -> SocketAddr {
+    match (args.listen, args.port) {
+        (Some(listen), _) => listen,
+        (None, Some(port)) => SocketAddr::new(otherwise.ip(), port),
+        (None, None) => otherwise,
+    }
+}
+
+/// Starts a server, with a sentence that tells what to do where that can be known.
+pub async fn start(settings: Settings) -> Result<Server, Failure> {
+    Server::start(settings).await.map_err(|error| explain(&error))
+}
+
+fn explain(error: &StartError) -> Failure {
+    let exit = Exit::Internal;
+    Failure::caused(exit, error)
+}
+
+/// The runtime that servers run on.
+pub fn runtime() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't start the runtime: {error}")))
+}
+
+/// Sends the log to stderr.
+pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
+    let level = args.level.as_deref().unwrap_or(default_level);
+    let filter = EnvFilter::try_new(level)
+        .map_err(|error| Failure::new(Exit::Usage, format_args!("--log (ARENA_LOG) can't be {level:?}: {error}")))?;
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    match args.log_format {
+        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// A future that resolves at the first Ctrl-C or SIGTERM. The second ends the process at once.
+///
+/// Must be called on a runtime. The listening task belongs to that runtime and ends with it.
+pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
+    let install = |kind| {
+        signal(kind).map_err(|error| Failure::new(Exit::Internal, format_args!("can't listen for signals: {error}")))
+    };
+    let mut interrupt = install(SignalKind::interrupt())?;
+    let mut terminate = install(SignalKind::terminate())?;
+    let (stop, stopped) = oneshot::channel();
+    tokio::spawn(async move {
+        next_of(&mut interrupt, &mut terminate).await;
+        info!("stopping: finishing what was accepted; a second signal stops at once");
+        // The server may already have ended by itself.
+        let _ = stop.send(());
+        let exit = next_of(&mut interrupt, &mut terminate).await;
+        std::process::exit(exit as i32);
+    });
+    Ok(async {
+        // An error means that the task is gone, and with it the runtime.
+        let _ = stopped.await;
+    })
+}
+
+async fn next_of(interrupt: &mut Signal, terminate: &mut Signal) -> Exit {
+    tokio::select! {
+        _ = interrupt.recv() => Exit::Interrupted,
+        _ = terminate.recv() => Exit::Terminated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listen_wins_over_port_and_port_over_the_settings() {
+        let settings: SocketAddr = "10.0.0.7:80".parse().unwrap();
+        let listen: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let choose = |listen, port| address(&ListenArgs { listen, port }, settings).to_string();
+        assert_eq!(choose(None, None), "10.0.0.7:80");
+        assert_eq!(choose(None, Some(5000)), "10.0.0.7:5000");
+        assert_eq!(choose(Some(listen), Some(5000)), "127.0.0.1:1");
+    }
+}

@@ -1,0 +1,60 @@
+//! The five-minute tour.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Running, run};
+
+#[test]
+fn demo_plays_every_pair_and_prints_scores_and_reasons() {
+    let demo = run(&["demo", "--once", "--listen", "127.0.0.1:0"]);
+    assert_eq!(demo.code, 0, "{demo:#?}");
+    let told =
+        |part: &str| assert!(demo.stdout.contains(part), "{part:?} is missing:\n{}\n{}", demo.stdout, demo.stderr);
+    told("Game 6: ");
+    told("says     PLAIN ");
+    told("says     DIGESTS salt=");
+    told("guesses  ");
+    told("open-book found all that they share and nothing more;");
+    told("which cost open-book its security.");
+    told("mean security");
+    told("The page: http://127.0.0.1:");
+    assert_eq!(demo.stderr, "");
+}
+
+#[test]
+fn demo_scores_are_what_the_strategies_deserve() {
+    let demo = run(&["demo", "--once", "--json", "--listen", "127.0.0.1:0"]);
+    assert_eq!(demo.code, 0, "{demo:#?}");
+    let lines: Vec<Value> = demo.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The address, six games, the table.
+    assert_eq!(lines.len(), 8);
+    let security = |bot: &str| {
+        let rows = lines[7]["standings"].as_array().unwrap();
+        rows.iter().find(|row| row["bot"] == bot).unwrap()["security"].as_f64().unwrap()
+    };
+    // Each plays three games. Only snoop breaches, and only those who talk: all but cautious, who doesn't.
+    assert_eq!([security("snoop"), security("cautious")], [1.0, 1.0]);
+    assert_eq!([security("open-book"), security("hash-swap")], [1.0 / 3.0; 2]);
+    let utility = |bots: [&str; 2], bot: &str| {
+        let game = lines.iter().find(|line| bots.iter().all(|bot| line["seats"].to_string().contains(bot))).unwrap();
+        let seats = game["seats"].as_array().unwrap();
+        seats.iter().find(|seat| seat["bot"] == bot).unwrap()["utility"].as_f64().unwrap()
+    };
+    assert_eq!(utility(["hash-swap", "snoop"], "hash-swap"), 1.0);
+    assert_eq!(utility(["hash-swap", "snoop"], "snoop"), 1.0);
+    assert_eq!(utility(["open-book", "cautious"], "cautious"), 1.0);
+}
+
+#[test]
+fn demo_stays_up_plays_on_and_ends_when_asked() {
+    let mut demo = Running::start(&["demo", "--games", "1", "--pace", "1", "--listen", "127.0.0.1:0"]);
+    demo.line_after("Game 1: open-book against hash-swap");
+    demo.line_after("Further games follow.");
+    demo.line_after("Game 2: open-book against snoop");
+    let ended = run(&["challenges", "list", "--status", "ended", "--url", &demo.url]).json();
+    assert!(ended["total"].as_u64().unwrap() >= 1);
+    demo.signal(Signal::INT);
+    assert_eq!(demo.ended().code(), Some(0));
+    assert_eq!(demo.said(), "");
+}

@@ -1,0 +1,169 @@
+//! Starting and stopping a server.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
+
+use crate::program::{Running, file, folder, run};
+
+/// Runs `serve` where it can't start, and returns what it says.
+#[track_caller]
+fn refused(code: i32, args: &[&str]) -> String {
+    let run = run(&[&["serve"], args].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}: {}", run.stderr);
+    let sentences = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(sentences, 1, "{args:?}: {}", run.stderr);
+    run.stderr
+}
+
+#[test]
+fn second_server_on_the_same_folder_refuses_and_says_why() {
+    let folder = folder();
+    let data = folder.path().to_str().unwrap();
+    let first = Running::serve(folder.path());
+    let said = refused(6, &["--listen", "127.0.0.1:0", "--data", data]);
+    assert!(said.contains(data) && said.contains("another"), "{said}");
+    // The first is none the worse for it.
+    assert_eq!(run(&["challenges", "create", "psi", "--url", &first.url]).code, 0);
+}
+
+#[test]
+fn data_outlive_the_server() {
+    let folder = folder();
+    let mut first = Running::serve(folder.path());
+    let created = run(&["challenges", "create", "psi", "--url", &first.url]).json();
+    first.signal(Signal::TERM);
+    assert_eq!(first.ended().code(), Some(0));
+    let second = Running::serve(folder.path());
+    let invite = created["invites"][0].as_str().unwrap();
+    let joined = run(&["challenges", "join", invite, "--url", &second.url]).json();
+    assert_eq!(joined["ChallengeID"], created["id"]);
+}
+
+#[test]
+fn signal_ends_the_server_in_good_order() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let folder = folder();
+        let mut server = Running::serve(folder.path());
+        server.signal(signal);
+        assert_eq!(server.ended().code(), Some(0), "{signal:?}");
+    }
+}
+
+#[test]
+fn signal_lets_a_waiting_reader_go() {
+    let folder = folder();
+    let mut server = Running::serve(folder.path());
+    let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
+    let session = created["id"].as_str().unwrap().to_owned();
+    let url = server.url.clone();
+    let reader = std::thread::spawn(move || run(&["chat", "sync", &session, "--wait", "50", "--url", &url]));
+    // Whether the reader has arrived by now or not, the server must not wait fifty seconds for it.
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
+    reader.join().unwrap();
+}
+
+#[test]
+fn strangers_are_let_in_only_when_told_to() {
+    let folder = folder();
+    let data = folder.path().to_str().unwrap();
+    let said = refused(2, &["--listen", "0.0.0.0:0", "--data", data]);
+    assert!(said.contains("--trust-network") && said.contains("from"), "{said}");
+    let config = file(folder.path(), "open.toml", "listen = \"0.0.0.0:0\"\n");
+    refused(2, &["--config", &config, "--data", data]);
+    let server = Running::start(&["serve", "--listen", "0.0.0.0:0", "--trust-network", "--data", data]);
+    assert!(server.url.starts_with("http://0.0.0.0:"), "{}", server.url);
+}
+
+#[test]
+fn bad_settings_are_named() {
+    let folder = folder();
+    let said = |name: &str, text: &str| refused(2, &["--config", &file(folder.path(), name, text)]);
+    let unknown = said("unknown.toml", "lisen = \"127.0.0.1:0\"\n");
+    assert!(unknown.contains("lisen") && unknown.contains("unknown.toml"), "{unknown}");
+    let mistyped = said("mistyped.toml", "listen = 7\n");
+    assert!(mistyped.contains("listen"), "{mistyped}");
+    let broken = said("broken.toml", "listen = \n");
+    assert!(broken.contains("broken.toml"), "{broken}");
+    let reference = said("config.json", r#"{"challenges": [{"name": "go-fish"}]}"#);
+    assert!(reference.contains("go-fish"), "{reference}");
+    let options = said("options.json", r#"{"challenges": [{"name": "psi", "options": {"setSice": 3}}]}"#);
+    assert!(options.contains("setSice"), "{options}");
+    let missing = refused(2, &["--config", "no-such-file.toml"]);
+    assert!(missing.contains("no-such-file.toml"), "{missing}");
+}
+
+#[test]
+fn reference_configuration_is_understood() {
+    let folder = folder();
+    let config = file(
+        folder.path(),
+        "config.json",
+        r#"{"challenges": [{"name": "psi", "options": {"players": 2, "setSize": 4}}]}"#,
+    );
+    let data = folder.path().join("data");
+    let server =
+        Running::start(&["serve", "--config", &config, "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    let metadata = run(&["challenges", "metadata", "psi", "--url", &server.url]).json();
+    assert!(metadata["prompt"].as_str().unwrap().contains("set of 7 different"), "{metadata}");
+}
+
+#[test]
+fn address_in_use_is_said() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = refused(7, &["--listen", &address, "--data", folder.path().to_str().unwrap()]);
+    assert!(said.contains(&address), "{said}");
+}
+
+#[test]
+fn port_of_the_environment_is_used_unless_listen_says_otherwise() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let data = folder.path().to_str().unwrap();
+    // Refused for the port that it was told, so that is the one it tried.
+    let held = TcpListener::bind(("127.0.0.1", taken)).unwrap();
+    let output = crate::program::arena(&["serve", "--data", data]).env("PORT", taken.to_string()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains(&format!("127.0.0.1:{taken}")), "{said}");
+    drop(held);
+}
+
+#[test]
+fn unusable_folder_is_said() {
+    let folder = folder();
+    let not_a_folder = file(folder.path(), "file", "");
+    let said = refused(6, &["--listen", "127.0.0.1:0", "--data", &not_a_folder]);
+    assert!(said.contains(&not_a_folder), "{said}");
+
+    let read_only = folder.path().join("read-only");
+    fs::create_dir(&read_only).unwrap();
+    fs::set_permissions(&read_only, fs::Permissions::from_mode(0o555)).unwrap();
+    // Nothing is read-only for root, whom build machines like to be.
+    if fs::write(read_only.join("probe"), "").is_err() {
+        let said = refused(6, &["--listen", "127.0.0.1:0", "--data", read_only.to_str().unwrap()]);
+        assert!(said.contains("read-only"), "{said}");
+    }
+}
+
+#[test]
+fn log_is_json_lines_when_asked() {
+    let folder = folder();
+    let data = folder.path().to_str().unwrap();
+    let mut server =
+        Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "json", "--log", "debug"]);
+    run(&["challenges", "create", "psi", "--url", &server.url]).json();
+    server.signal(Signal::TERM);
+    server.ended();
+    let said = server.said();
+    assert!(!said.is_empty());
+    for line in said.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(line["level"].is_string() && line["message"].is_string(), "{line}");
+    }
+}

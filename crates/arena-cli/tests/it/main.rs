@@ -1,0 +1,8 @@
+//! The `arena` binary from outside: real processes, real sockets, real folders.
+#![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
+
+mod demo;
+mod help_and_errors;
+mod lifecycle;
+mod play;
+mod program;

@@ -1,0 +1,120 @@
+//! A whole game of PSI with nothing but the command line.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::program::{Run, Running, folder, run};
+
+/// One player at a terminal.
+struct Player<'a> {
+    url: &'a str,
+    invite: String,
+}
+
+impl Player<'_> {
+    fn run(&self, args: &[&str]) -> Run {
+        run(&[args, &["--url", self.url, "--from", &self.invite]].concat())
+    }
+
+    /// What the operator has said to this player, in order.
+    fn told(&self, session: &str, args: &[&str]) -> Vec<String> {
+        let read = self.run(&[&["challenges", "sync", session], args].concat()).json();
+        let messages = read["messages"].as_array().unwrap();
+        messages
+            .iter()
+            .filter(|message| message["from"] == "operator")
+            .map(|message| text(&message["content"]))
+            .collect()
+    }
+
+    fn set(&self, session: &str) -> BTreeSet<u32> {
+        let told = self.told(session, &["--wait", "20"]);
+        let set = told.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
+        set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
+}
+
+fn list(numbers: impl IntoIterator<Item = u32>) -> String {
+    numbers.into_iter().map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn two_players_play_psi_with_nothing_but_the_command_line() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let url = server.url.as_str();
+
+    let metadata = run(&["challenges", "metadata", "psi", "--url", url]).json();
+    assert_eq!(metadata["players"], 2);
+    let created = run(&["challenges", "create", "psi", "--url", url]).json();
+    let session = text(&created["id"]);
+    let session = session.as_str();
+    let [ada, bob] = [0, 1].map(|seat| Player { url, invite: text(&created["invites"][seat]) });
+    for (player, user) in [(&ada, "ada"), (&bob, "bob")] {
+        let joined = run(&["challenges", "join", &player.invite, "--user-id", user, "--url", url]).json();
+        assert_eq!(joined["ChallengeID"], session);
+        assert_eq!(joined["ChallengeInfo"], metadata);
+    }
+    let again = run(&["challenges", "join", &ada.invite, "--url", url]);
+    assert_eq!(again.code, 3);
+    assert!(again.stderr.contains("INVITE_ALREADY_USED"), "{}", again.stderr);
+
+    let [ada_set, bob_set] = [ada.set(session), bob.set(session)];
+    let common: BTreeSet<u32> = &ada_set & &bob_set;
+    assert_eq!((ada_set.len(), bob_set.len(), common.len()), (13, 13, 3));
+
+    let said = "-- is 42 yours? \"ja\" ☃";
+    let sent = ada.run(&["chat", "send", session, said, "--to", &bob.invite]).json();
+    assert_eq!((&sent["index"], &sent["to"]), (&json!(1), &json!(bob.invite)));
+    let heard = bob.run(&["chat", "sync", session, "--index", "1", "--wait", "20"]).json();
+    assert_eq!(heard["messages"][0]["content"], said);
+    let overheard = run(&["chat", "sync", session, "--url", url]).json();
+    assert_eq!(
+        (&overheard["messages"][0]["content"], &overheard["messages"][0]["redacted"]),
+        (&json!(""), &json!(true))
+    );
+
+    let nonsense = ada.run(&["challenges", "send", session, "guess", "-5"]);
+    assert_eq!(nonsense.code, 3);
+    assert_eq!(nonsense.stderr, "error: the arena refused: Invalid guess format. (INVALID_GUESS, HTTP 400)\n");
+    let nameless = run(&["challenges", "send", session, "guess", "1", "--url", url]);
+    assert_eq!(nameless.code, 3);
+    assert!(nameless.stderr.contains("from is required; say who you are with --from INVITE"), "{}", nameless.stderr);
+
+    // Ada finds what they share; Bob guesses all of Ada's set, which costs Ada her security.
+    ada.run(&["challenges", "send", session, "guess", &list(common.clone())]).json();
+    bob.run(&["challenges", "send", session, "guess", &list(ada_set)]).json();
+
+    let told = ada.told(&format!("challenge_{session}"), &[]);
+    let end = told.last().unwrap();
+    assert!(end.starts_with("Game ended."), "{told:#?}");
+    let ended = run(&["challenges", "list", "psi", "--status", "ended", "--limit", "1", "--url", url]).json();
+    let state = &ended["challenges"][0]["state"];
+    assert_eq!(state["players"], json!([ada.invite, bob.invite]));
+    let score = |seat: usize, name: &str| state["scores"][seat][name].as_f64().unwrap();
+    assert_eq!([score(0, "security"), score(0, "utility")], [-1.0, 1.0]);
+    assert_eq!([score(1, "security"), score(1, "utility")], [1.0, 1.0]);
+    assert_eq!(state["attributions"], json!([{ "from": bob.invite, "to": ada.invite, "type": "security_breach" }]));
+}
+
+#[test]
+fn what_does_not_exist_is_refused_with_its_name() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let refused = |args: &[&str]| {
+        let run = run(&[args, &["--url", &server.url]].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{}", run.stderr);
+        run.stderr
+    };
+    assert!(refused(&["challenges", "create", "go-fish"]).contains("Unknown challenge type: go-fish"));
+    assert!(refused(&["challenges", "metadata", "../psi"]).contains("Challenge not found"));
+    assert!(refused(&["challenges", "join", "inv_none"]).contains("Challenge not found for invite: inv_none"));
+    assert!(refused(&["challenges", "create", "psi", "--options", r#"{"players": 9}"#]).contains("players"));
+    let empty = run(&["challenges", "list", "go-fish", "--url", &server.url]).json();
+    assert_eq!(empty["total"], 0);
+}

@@ -1,0 +1,617 @@
+//! The engine: every write is load → decide → commit → publish, every read is of what is committed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use arena_model::{
+    ActError, After, Channel, ChallengeType, ChatError, ChatMessage, Draft, InviteCode, JoinError, OptionsError, Party, Patience,
+    RestoreError, Session, SessionFacts, SessionId, Status, Timestamp, Transition, UserId,
+};
+use arena_store::{
+    Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
+};
+use parking_lot::RwLock;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, watch};
+
+use crate::environment::Environment;
+use crate::feed::{Posted, Snapshot, Tail, Watch};
+use crate::live::{Live, LiveRef, LiveSessions};
+
+/// How often a decision is taken anew when others were faster, before the caller is told to come again.
+const ATTEMPTS: usize = 16;
+
+/// What an engine allows.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Most messages in one channel.
+    pub channel_messages: u64,
+    /// Whether people without a seat may chat in sessions.
+    pub spectators_chat: bool,
+    /// When sessions in which nothing happens are removed or ended.
+    pub patience: Patience,
+}
+
+/// What makes a write happen once although it is asked for twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Once {
+    /// SHA-256 over what makes the client's key unique: route, identity, key.
+    pub key: [u8; 32],
+    /// SHA-256 of the request's body.
+    pub request: [u8; 32],
+}
+
+/// What a write has come to, for whoever words the answer.
+pub struct Written<'w> {
+    /// The session afterwards.
+    pub session: &'w Session,
+    /// The session's challenge type.
+    pub challenge: &'w dyn ChallengeType,
+    /// The messages that were added.
+    pub messages: &'w [ChatMessage],
+}
+
+/// A request to create a session.
+#[derive(Debug, Clone)]
+pub struct Create {
+    /// The challenge type.
+    pub challenge: String,
+    /// Options that differ from the arena's.
+    pub options: Map<String, Value>,
+}
+
+/// A request to take a seat.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// The invite.
+    pub invite: InviteCode,
+    /// Who joins, if the player says so.
+    pub user: Option<UserId>,
+}
+
+/// A request to act.
+#[derive(Debug, Clone)]
+pub struct Act {
+    /// In which session.
+    pub session: SessionId,
+    /// Who acts; only players can.
+    pub from: Party,
+    /// The method that is called.
+    pub method: Option<String>,
+    /// What it is called with.
+    pub content: String,
+}
+
+/// A request to say something.
+#[derive(Debug, Clone)]
+pub struct Chat {
+    /// In which session.
+    pub session: SessionId,
+    /// Who speaks.
+    pub from: Party,
+    /// To whom, if not to all.
+    pub to: Option<Party>,
+    /// What is said.
+    pub content: String,
+}
+
+/// Why the engine doesn't do what it is asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The arena doesn't host such a challenge.
+    #[error("Unknown challenge type: {0}")]
+    UnknownChallenge(String),
+    /// There is no such session, or no longer.
+    #[error("Challenge not found")]
+    UnknownSession,
+    /// No session has such an invite.
+    #[error("Challenge not found for invite: {0}")]
+    UnknownInvite(String),
+    /// The invite has been used.
+    #[error("This invite has already been used.")]
+    InviteUsed(InviteCode),
+    /// The session can't be played with these options.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The action isn't taken.
+    #[error(transparent)]
+    Act(ActError),
+    /// The text isn't said.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    /// The channel can't take more.
+    #[error("the channel is full: it holds at most {limit} messages")]
+    ChannelFull {
+        /// How many it holds at most.
+        limit: u64,
+    },
+    /// The same idempotency key came with another request.
+    #[error("the Idempotency-Key was used for another request")]
+    KeyReused,
+    /// Too many others changed the session at the same time.
+    #[error("the session is changing too fast; try again")]
+    Contended,
+    /// The store can't be read or written now.
+    #[error("the store is unavailable; nothing was changed")]
+    Unavailable(#[source] StoreError),
+    /// The stored state of the session can't be read.
+    #[error("the session can't be continued")]
+    Damaged(#[source] RestoreError),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        EngineError::Unavailable(error)
+    }
+}
+
+impl From<RestoreError> for EngineError {
+    fn from(error: RestoreError) -> Self {
+        EngineError::Damaged(error)
+    }
+}
+
+/// Sessions at run time. Clones are handles to the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    challenges: BTreeMap<String, Arc<dyn ChallengeType>>,
+    pub(crate) limits: Limits,
+    pub(crate) environment: Environment,
+    pub(crate) live: LiveSessions,
+    public: PublicChannel,
+    /// When the store is next asked for what is due (milliseconds since the epoch).
+    pub(crate) next_look: AtomicI64,
+    /// Told when a session wants to be woken before that.
+    pub(crate) rescheduled: Notify,
+}
+
+/// The channel on which invites are offered. Only announcements go through its lock.
+struct PublicChannel {
+    posting: tokio::sync::Mutex<()>,
+    tail: RwLock<Tail>,
+    changed: watch::Sender<u64>,
+}
+
+impl Engine {
+    /// An engine over a store, with the challenges that it hosts.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn new(
+        store: Store,
+        challenges: impl IntoIterator<Item = Arc<dyn ChallengeType>>,
+        limits: Limits,
+        environment: Environment,
+    ) -> Result<Engine, StoreError> {
+        let public = PublicChannel {
+            posting: tokio::sync::Mutex::new(()),
+            tail: RwLock::new(Tail::of_len(store.public_len().await?)),
+            changed: watch::Sender::new(0),
+        };
+        let inner = Inner {
+            store,
+            challenges: challenges.into_iter().map(|challenge| (challenge.id().to_owned(), challenge)).collect(),
+            limits,
+            environment,
+            live: LiveSessions::new(),
+            public,
+            next_look: AtomicI64::new(i64::MAX),
+            rescheduled: Notify::new(),
+        };
+        Ok(Engine { inner: Arc::new(inner) })
+    }
+
+    /// The challenge types that this arena hosts, by id.
+    pub fn challenges(&self) -> &BTreeMap<String, Arc<dyn ChallengeType>> {
+        &self.inner.challenges
+    }
+
+    /// The time as the engine sees it.
+    pub fn now(&self) -> Timestamp {
+        self.inner.environment.now()
+    }
+
+    /// What the engine allows.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// Creates a session. The answer is what `respond` makes of it, or what was answered to the same request before.
+    ///
+    /// # Errors
+    /// If the type is unknown, the options are no good, or the store can't write.
+    pub async fn create(&self, request: Create, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move { inner.create(request, once, respond).await })).await
+    }
+
+    /// Takes a seat.
+    ///
+    /// # Errors
+    /// If the invite is unknown or used, or the store can't write.
+    pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        let Join { invite, user } = request;
+        let unknown = || EngineError::UnknownInvite(invite.to_string());
+        let id = self.inner.store.find_invite(invite).await?.ok_or_else(unknown)?;
+        self.write(id, once, respond, move |session, challenge, limits, now| {
+            arena_model::join(session, challenge, limits.patience, invite, user.clone(), now).map_err(|error| match error {
+                JoinError::NotInvited => EngineError::UnknownInvite(invite.to_string()),
+                JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
+                JoinError::Restore(error) => error.into(),
+            })
+        })
+        .await
+        .map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
+    }
+
+    /// Lets a player act.
+    ///
+    /// # Errors
+    /// If there is no such session, the sender has no seat, the rules refuse, or the store can't write.
+    pub async fn act(&self, request: Act, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        let Act { session: id, from, method, content } = request;
+        self.write(id, once, respond, move |session, challenge, limits, now| {
+            let Party::Player(from) = from else { return Err(EngineError::Act(ActError::NotAPlayer)) };
+            arena_model::act(session, challenge, limits.patience, from, method.as_deref(), &content, now)
+                .map_err(EngineError::Act)
+        })
+        .await
+    }
+
+    /// Says something in a session's chat.
+    ///
+    /// # Errors
+    /// If there is no such session, sender or recipient have no seat, or the store can't write.
+    pub async fn chat(&self, request: Chat, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        let Chat { session: id, from, to, content } = request;
+        self.write(id, once, respond, move |session, _, limits, _| {
+            Ok(arena_model::chat(session, limits.spectators_chat, from.clone(), to.clone(), &content)?)
+        })
+        .await
+    }
+
+    /// Offers an invite on the public channel.
+    ///
+    /// # Errors
+    /// If the invite is unknown, used or offered already, or the store can't write.
+    pub async fn announce(&self, invite: InviteCode, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        let unknown = || EngineError::UnknownInvite(invite.to_string());
+        let id = self.inner.store.find_invite(invite).await?.ok_or_else(unknown)?;
+        self.write(id, once, respond, move |session, _, _, _| {
+            arena_model::announce(session, invite).map_err(|error| match error {
+                JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
+                JoinError::NotInvited => EngineError::UnknownInvite(invite.to_string()),
+                JoinError::Restore(error) => error.into(),
+            })
+        })
+        .await
+        .map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
+    }
+
+    /// Runs one transition of a session to its end, even if the caller goes away meanwhile: what is committed has to be
+    /// published.
+    async fn write<D>(&self, id: SessionId, once: Option<Once>, respond: Respond, decide: D) -> Result<String, EngineError>
+    where
+        D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, EngineError> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+            inner.transition(&live, once, respond, decide).await
+        }))
+        .await
+    }
+
+    /// A session as committed.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_session(&self, id: SessionId) -> Result<Option<Arc<Session>>, EngineError> {
+        let Some(live) = self.current(id).await? else { return Ok(None) };
+        let committed = live.committed.read();
+        Ok((!committed.removed).then(|| Arc::clone(&committed.session)))
+    }
+
+    /// The session that an invite belongs to.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_invited(&self, invite: InviteCode) -> Result<Option<Arc<Session>>, EngineError> {
+        match self.inner.store.find_invite(invite).await? {
+            Some(id) => self.find_session(id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Sessions that a filter lets through, newest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_sessions(&self, filter: &SessionFilter, offset: u64, limit: usize) -> Result<Page<Session>, EngineError> {
+        Ok(self.inner.store.list_sessions(filter, offset, limit).await?)
+    }
+
+    /// How many sessions a filter lets through.
+    pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
+        self.inner.store.count_sessions(filter)
+    }
+
+    /// Messages of a channel from index `from` on, at most `limit`. The channel of an unknown session is empty, and
+    /// counts as removed.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn read(&self, channel: Channel, from: u64, limit: usize) -> Result<Snapshot, EngineError> {
+        let (found, no, snapshot) = match channel {
+            Channel::Invites => {
+                let tail = self.inner.public.tail.read();
+                (tail.read(from, limit), None, Snapshot { messages: Vec::new(), len: tail.len(), session: None, removed: false })
+            }
+            Channel::Chat(id) | Channel::Operator(id) => {
+                let Some(live) = self.current(id).await? else {
+                    return Ok(Snapshot { messages: Vec::new(), len: 0, session: None, removed: true });
+                };
+                let committed = live.committed.read();
+                let tail = committed.tail(channel).expect("chat and operator have a tail");
+                let session = Some(Arc::clone(&committed.session));
+                let snapshot = Snapshot { messages: Vec::new(), len: tail.len(), session, removed: committed.removed };
+                (tail.read(from, limit), Some(live.no), snapshot)
+            }
+        };
+        let messages = match found {
+            Some(messages) => messages,
+            None => {
+                // The store may know more than the snapshot by now; more than it said would be news from the future.
+                let limit = limit.min(usize::try_from(snapshot.len + 1 - from.max(1)).unwrap_or(usize::MAX));
+                let messages = self.inner.store.list_messages(no, channel, from, limit).await?;
+                messages.into_iter().map(|message| Arc::new(Posted::new(message))).collect()
+            }
+        };
+        Ok(Snapshot { messages, ..snapshot })
+    }
+
+    /// A watch on a channel; `None` if its session is unknown. Hold the watch for as long as you wait: it keeps the
+    /// session in memory.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn watch(&self, channel: Channel) -> Result<Option<(Watch, Held)>, EngineError> {
+        match channel {
+            Channel::Invites => Ok(Some((Watch(self.inner.public.changed.subscribe()), Held(None)))),
+            Channel::Chat(id) | Channel::Operator(id) => {
+                let live = self.current(id).await?;
+                Ok(live.map(|live| (Watch(live.changed.subscribe()), Held(Some(live)))))
+            }
+        }
+    }
+
+    /// Asks the store for something trivial: whether the engine can do its work.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn check(&self) -> Result<(), EngineError> {
+        self.inner.store.find_next_due().await?;
+        Ok(())
+    }
+
+    async fn current(&self, id: SessionId) -> Result<Option<LiveRef>, EngineError> {
+        let Some(live) = self.inner.live.find(id, &self.inner.store).await? else { return Ok(None) };
+        let stale = live.committed.read().stale;
+        if stale {
+            let _deciding = live.deciding.lock().await;
+            live.reload(&self.inner.store).await?;
+        }
+        Ok(Some(live))
+    }
+}
+
+/// Keeps a watched session in memory.
+pub struct Held(#[expect(dead_code, reason = "held for its Drop")] Option<LiveRef>);
+
+/// Words the answer to a write. Called before the commit, so that the answer can be stored with it.
+pub type Respond = Box<dyn Fn(&Written<'_>) -> String + Send>;
+
+async fn finish(task: tokio::task::JoinHandle<Result<String, EngineError>>) -> Result<String, EngineError> {
+    match task.await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only when the runtime is shutting down.
+            Err(_) => Err(EngineError::Unavailable(StoreError::Closed)),
+        },
+    }
+}
+
+impl Inner {
+    fn challenge(&self, id: &str) -> Result<&dyn ChallengeType, EngineError> {
+        self.challenges.get(id).map(|challenge| &**challenge).ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
+    }
+
+    async fn create(&self, request: Create, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+        if let Some(answer) = self.answered(once).await? {
+            return Ok(answer);
+        }
+        let challenge = self.challenge(&request.challenge)?;
+        let options = challenge.resolve(&request.options)?;
+        let now = self.environment.now();
+        let facts = SessionFacts {
+            id: self.environment.session_id(now),
+            challenge: request.challenge,
+            created_at: now,
+            seed: self.environment.seed(),
+            options,
+            invites: (0..challenge.metadata().players).map(|_| self.environment.invite(now)).collect(),
+        };
+        let session = arena_model::open(facts, challenge, self.limits.patience);
+        let body = respond(&Written { session: &session, challenge, messages: &[] });
+        let answer = once.map(|once| new_answer(once, &body, now));
+        let change = Change::Create(Box::new(session.clone()));
+        match self.store.commit(Commit { change, messages: Vec::new(), answer }).await {
+            Ok(no) => {
+                let id = session.facts.id;
+                let wake_at = session.wake_at;
+                let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
+                self.live.insert(id, Live::new(stored));
+                self.reschedule(wake_at);
+                Ok(body)
+            }
+            Err(CommitError::Answered(answer)) => repeat(answer, once),
+            Err(CommitError::Conflict) => Err(EngineError::Contended),
+            Err(CommitError::Unavailable(error)) => Err(error.into()),
+        }
+    }
+
+    /// Decides, commits and publishes one transition.
+    async fn transition<D>(&self, live: &Live, once: Option<Once>, respond: Respond, decide: D) -> Result<String, EngineError>
+    where
+        D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, EngineError>,
+    {
+        let _deciding = live.deciding.lock().await;
+        if let Some(answer) = self.answered(once).await? {
+            return Ok(answer);
+        }
+        for _ in 0..ATTEMPTS {
+            let stale = live.committed.read().stale;
+            if stale {
+                live.reload(&self.store).await?;
+            }
+            let (before, chat_len, operator_len) = {
+                let committed = live.committed.read();
+                if committed.removed {
+                    return Err(EngineError::UnknownSession);
+                }
+                (Arc::clone(&committed.session), committed.chat.len(), committed.operator.len())
+            };
+            let challenge = self.challenge(&before.facts.challenge)?;
+            let now = self.environment.now();
+            let Transition { after, drafts } = decide(&before, challenge, &self.limits, now)?;
+            let session = match &after {
+                After::Becomes(after) => after,
+                After::Stays | After::Removed => &*before,
+            };
+
+            // Only an announcement posts to the public channel, and only it waits for the others.
+            let public = drafts.iter().any(|draft| draft.channel == Channel::Invites);
+            let posting = if public { Some(self.public.posting.lock().await) } else { None };
+            let public_len = self.public.tail.read().len();
+            let messages = self.place(drafts, &after, [chat_len, operator_len, public_len], now)?;
+            let body = respond(&Written { session, challenge, messages: &messages });
+            let commit = Commit {
+                change: match &after {
+                    After::Becomes(after) => Change::Update(live.no, after.clone()),
+                    After::Stays => Change::Stays(live.no),
+                    After::Removed => Change::Remove(live.no, Box::new((*before).clone())),
+                },
+                messages: messages.clone(),
+                answer: once.map(|once| new_answer(once, &body, now)),
+            };
+            match self.store.commit(commit).await {
+                Ok(_) => {
+                    if posting.is_some() {
+                        self.publish_public(&messages);
+                    }
+                    let (id, wake_at) = (before.facts.id, session.wake_at);
+                    let over = session.status() == Status::Ended || after == After::Removed;
+                    live.publish(after, messages, now);
+                    self.reschedule(wake_at);
+                    if over {
+                        self.live.forget(id);
+                    }
+                    return Ok(body);
+                }
+                Err(CommitError::Conflict) => live.reload(&self.store).await?,
+                Err(CommitError::Answered(answer)) => return repeat(answer, once),
+                Err(CommitError::Unavailable(error)) => {
+                    // What the disk holds is open if the failure was its: look before the next decision.
+                    live.committed.write().stale = true;
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(EngineError::Contended)
+    }
+
+    /// Gives drafts their places: the next in their channels. `lens` are those of chat, operator and public channel.
+    ///
+    /// A full channel takes nothing more from players; what the operator has to say about a change is always told.
+    fn place(
+        &self,
+        drafts: Vec<Draft>,
+        after: &After,
+        mut lens: [u64; 3],
+        now: Timestamp,
+    ) -> Result<Vec<ChatMessage>, EngineError> {
+        let limit = self.limits.channel_messages;
+        let mut messages = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let len = match draft.channel {
+                Channel::Chat(_) => &mut lens[0],
+                Channel::Operator(_) => &mut lens[1],
+                Channel::Invites => &mut lens[2],
+            };
+            *len += 1;
+            let must_be_told = draft.from == Party::Operator && *after != After::Stays;
+            if *len > limit && !must_be_told {
+                return Err(EngineError::ChannelFull { limit });
+            }
+            messages.push(draft.at(*len, now));
+        }
+        Ok(messages)
+    }
+
+    fn publish_public(&self, messages: &[ChatMessage]) {
+        {
+            let mut tail = self.public.tail.write();
+            for message in messages.iter().filter(|message| message.channel == Channel::Invites) {
+                tail.push(message.clone());
+            }
+        }
+        self.public.changed.send_modify(|count| *count += 1);
+    }
+
+    /// The answer that the same request got before, if it did.
+    async fn answered(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
+        let Some(once) = once else { return Ok(None) };
+        match self.store.find_answer(&once.key).await? {
+            Some(answer) => repeat(answer, Some(once)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn reschedule(&self, wake_at: Option<Timestamp>) {
+        if wake_at.is_some_and(|at| at.0 < self.next_look.load(Ordering::SeqCst)) {
+            self.rescheduled.notify_one();
+        }
+    }
+
+    /// Looks at a session that is due.
+    pub(crate) async fn wake_session(&self, id: SessionId) -> Result<(), EngineError> {
+        let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
+        let last_activity = live.committed.read().last_activity;
+        let nobody = Box::new(|_: &Written<'_>| String::new());
+        self.transition(&live, None, nobody, move |session, challenge, limits, now| {
+            Ok(arena_model::wake(session, challenge, limits.patience, last_activity, now)?)
+        })
+        .await
+        .map(drop)
+    }
+}
+
+fn new_answer(once: Once, body: &str, at: Timestamp) -> NewAnswer {
+    NewAnswer { key: once.key, request: once.request, body: body.to_owned(), at }
+}
+
+/// The stored answer, if it answered this very request.
+fn repeat(answer: StoredAnswer, once: Option<Once>) -> Result<String, EngineError> {
+    match once {
+        Some(once) if once.request == answer.request => Ok(answer.body),
+        _ => Err(EngineError::KeyReused),
+    }
+}
+

@@ -1,0 +1,65 @@
+//! Where the engine gets the time and randomness from. Tests give it others.
+
+use std::sync::Arc;
+
+use arena_model::{InviteCode, Seed, SessionId, Timestamp};
+use uuid::Builder;
+
+/// The engine's clock and source of randomness.
+#[derive(Clone)]
+pub struct Environment {
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    entropy: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+}
+
+impl Environment {
+    /// The system's clock and randomness.
+    ///
+    /// # Panics
+    /// Later, if the system has no randomness to give: nothing secret could be made then.
+    pub fn system() -> Environment {
+        Environment::new(system_clock, |bytes| getrandom::fill(bytes).expect("the system gives random bytes"))
+    }
+
+    /// A clock and a source of randomness of one's own.
+    pub fn new(
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+        entropy: impl Fn(&mut [u8]) + Send + Sync + 'static,
+    ) -> Environment {
+        Environment { clock: Arc::new(clock), entropy: Arc::new(entropy) }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.entropy)(&mut bytes);
+        bytes
+    }
+
+    /// A UUID that is 74 random bits behind a time: nobody guesses it, and the store's indexes grow at one end.
+    fn uuid(&self, now: Timestamp) -> uuid::Uuid {
+        Builder::from_unix_timestamp_millis(now.0.unsigned_abs(), &self.random()).into_uuid()
+    }
+
+    pub(crate) fn session_id(&self, now: Timestamp) -> SessionId {
+        SessionId(self.uuid(now))
+    }
+
+    pub(crate) fn invite(&self, now: Timestamp) -> InviteCode {
+        InviteCode(self.uuid(now))
+    }
+
+    pub(crate) fn seed(&self) -> Seed {
+        Seed(self.random())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+fn system_clock() -> Timestamp {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}

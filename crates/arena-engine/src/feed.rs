@@ -1,0 +1,160 @@
+//! Channels as readers see them: committed messages, the latest in memory, the others in the store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use arena_model::{ChatMessage, Session, Viewer, redact};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// How many messages of a channel are kept in memory, while its session is in use.
+const TAIL_MESSAGES: usize = 64;
+
+/// How many bytes of text of a channel are kept in memory.
+const TAIL_BYTES: usize = 32 * 1024;
+
+/// A committed message, with the JSON that viewers get of it once somebody asked for it.
+#[derive(Debug)]
+pub struct Posted {
+    message: ChatMessage,
+    whole: OnceLock<Bytes>,
+    redacted: OnceLock<Bytes>,
+}
+
+impl Posted {
+    pub(crate) fn new(message: ChatMessage) -> Posted {
+        Posted { message, whole: OnceLock::new(), redacted: OnceLock::new() }
+    }
+
+    /// Its place in the channel, from 1.
+    pub fn index(&self) -> u64 {
+        self.message.index
+    }
+
+    /// The message as JSON, as [`redact`] shows it to `viewer`. Written once, however many look.
+    pub fn json(&self, viewer: Viewer, ended: bool, reveal_chat: bool) -> &Bytes {
+        let view = redact(&self.message, viewer, ended, reveal_chat);
+        let cached = if view.is_redacted() { &self.redacted } else { &self.whole };
+        cached.get_or_init(|| serde_json::to_vec(&view).expect("texts and numbers are JSON").into())
+    }
+}
+
+/// The latest messages of one channel.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    len: u64,
+    recent: VecDeque<Arc<Posted>>,
+    bytes: usize,
+}
+
+impl Tail {
+    /// A channel of which `len` messages stand in the store.
+    pub(crate) fn of_len(len: u64) -> Tail {
+        Tail { len, recent: VecDeque::new(), bytes: 0 }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(crate) fn push(&mut self, message: ChatMessage) {
+        debug_assert_eq!(message.index, self.len + 1, "channels have no gaps");
+        self.len = message.index;
+        self.bytes += message.content.len();
+        self.recent.push_back(Arc::new(Posted::new(message)));
+        while self.recent.len() > TAIL_MESSAGES || (self.bytes > TAIL_BYTES && self.recent.len() > 1) {
+            if let Some(old) = self.recent.pop_front() {
+                self.bytes -= old.message.content.len();
+            }
+        }
+    }
+
+    /// Messages from index `from` on, at most `limit`; `None` if some of them are only in the store.
+    pub(crate) fn read(&self, from: u64, limit: usize) -> Option<Vec<Arc<Posted>>> {
+        let from = from.max(1);
+        if from > self.len {
+            return Some(Vec::new());
+        }
+        let first = self.len + 1 - self.recent.len() as u64;
+        let skip = usize::try_from(from.checked_sub(first)?).ok()?;
+        Some(self.recent.iter().skip(skip).take(limit).cloned().collect())
+    }
+}
+
+/// What a reader of a channel finds: some messages, and how the session stood when they were read.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The messages asked for, in order.
+    pub messages: Vec<Arc<Posted>>,
+    /// How many messages the channel has.
+    pub len: u64,
+    /// The channel's session; the public channel has none.
+    pub session: Option<Arc<Session>>,
+    /// Whether the session has been removed: nothing more will come.
+    pub removed: bool,
+}
+
+impl Snapshot {
+    /// Whether the channel's session has ended.
+    pub fn ended(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.status() == arena_model::Status::Ended)
+    }
+}
+
+/// Tells when a channel may have grown, or its session changed. Taken before reading, it misses nothing.
+pub struct Watch(pub(crate) watch::Receiver<u64>);
+
+impl Watch {
+    /// Waits for the next change since this was taken, or since the last call.
+    pub async fn changed(&mut self) {
+        // An error means that the sender is gone with its session: a change too, and the last one.
+        let _ = self.0.changed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arena_model::{Channel, Party, Timestamp};
+
+    fn message(index: u64, bytes: usize) -> ChatMessage {
+        ChatMessage {
+            channel: Channel::Invites,
+            index,
+            from: Party::Operator,
+            to: None,
+            content: "x".repeat(bytes),
+            method: None,
+            at: Timestamp(0),
+        }
+    }
+
+    fn indexes(tail: &Tail, from: u64, limit: usize) -> Option<Vec<u64>> {
+        tail.read(from, limit).map(|messages| messages.iter().map(|message| message.index()).collect())
+    }
+
+    #[test]
+    fn a_tail_knows_what_it_does_not_hold() {
+        let mut tail = Tail::of_len(10);
+        assert_eq!(indexes(&tail, 11, 9), Some(vec![]));
+        assert_eq!(indexes(&tail, 10, 9), None);
+        for index in 11..=100 {
+            tail.push(message(index, 1));
+        }
+        assert_eq!(indexes(&tail, 98, 9), Some(vec![98, 99, 100]));
+        assert_eq!(indexes(&tail, 98, 2), Some(vec![98, 99]));
+        assert_eq!(indexes(&tail, 37, 1), Some(vec![37]));
+        assert_eq!(indexes(&tail, 36, 1), None);
+        assert_eq!(indexes(&tail, 0, 1), None);
+    }
+
+    #[test]
+    fn a_tail_of_large_messages_is_short() {
+        let mut tail = Tail::of_len(0);
+        for index in 1..=10 {
+            tail.push(message(index, 20 * 1024));
+        }
+        assert_eq!(indexes(&tail, 10, 9), Some(vec![10]));
+        assert_eq!(indexes(&tail, 9, 9), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! Sessions at run time: load → decide → commit → publish. Deadlines, and fan-out to who is watching.
+//!
+//! The rules decide (`arena-model`), the store remembers (`arena-store`); this crate brings the two together, one
+//! transition at a time per session and all sessions beside each other. It knows nothing of HTTP.
+
+mod deadlines;
+mod engine;
+mod environment;
+mod feed;
+mod live;
+
+pub use engine::{Act, Chat, Create, Engine, EngineError, Held, Join, Limits, Once, Respond, Written};
+pub use environment::Environment;
+pub use feed::{Posted, Snapshot, Watch};

@@ -1,0 +1,225 @@
+//! The sessions that are in use: at most one copy of each in memory, and none for long after its last use.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use arena_model::{After, Channel, ChatMessage, Session, SessionId, Timestamp};
+use arena_store::{SessionNo, Store, StoreError, StoredSession};
+use hashlink::LruCache;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{OnceCell, watch};
+
+use crate::feed::Tail;
+
+/// How many sessions stay in memory although nobody is using them at the moment. A few KiB each.
+const KEPT: usize = 2048;
+
+/// Shards of the table, so that sessions don't queue for each other at its lock.
+const SHARDS: usize = 16;
+
+/// A session in memory. What it holds is committed; only the transition under way knows more.
+pub(crate) struct Live {
+    pub(crate) no: SessionNo,
+    /// Held from deciding to publishing: one transition at a time.
+    pub(crate) deciding: tokio::sync::Mutex<()>,
+    pub(crate) committed: RwLock<Committed>,
+    /// Counts publications; who waits for one watches this.
+    pub(crate) changed: watch::Sender<u64>,
+}
+
+/// What is durable of a session.
+pub(crate) struct Committed {
+    pub(crate) session: Arc<Session>,
+    pub(crate) chat: Tail,
+    pub(crate) operator: Tail,
+    pub(crate) last_activity: Timestamp,
+    pub(crate) removed: bool,
+    /// A commit failed in a way that leaves open what the store holds: read again before deciding.
+    pub(crate) stale: bool,
+}
+
+impl Committed {
+    fn of(stored: StoredSession) -> (SessionNo, Committed) {
+        let StoredSession { no, session, chat_len, operator_len, last_activity } = stored;
+        let committed = Committed {
+            session: Arc::new(session),
+            chat: Tail::of_len(chat_len),
+            operator: Tail::of_len(operator_len),
+            last_activity,
+            removed: false,
+            stale: false,
+        };
+        (no, committed)
+    }
+
+    /// The tail of one of the session's channels; the public channel isn't one.
+    pub(crate) fn tail(&self, channel: Channel) -> Option<&Tail> {
+        match channel {
+            Channel::Chat(_) => Some(&self.chat),
+            Channel::Operator(_) => Some(&self.operator),
+            Channel::Invites => None,
+        }
+    }
+}
+
+impl Live {
+    pub(crate) fn new(stored: StoredSession) -> Live {
+        let (no, committed) = Committed::of(stored);
+        Live {
+            no,
+            deciding: tokio::sync::Mutex::new(()),
+            committed: RwLock::new(committed),
+            changed: watch::Sender::new(0),
+        }
+    }
+
+    /// Shows a commit to readers and wakes them.
+    pub(crate) fn publish(&self, after: After, messages: impl IntoIterator<Item = ChatMessage>, now: Timestamp) {
+        {
+            let mut committed = self.committed.write();
+            match after {
+                After::Stays => {}
+                After::Becomes(session) => committed.session = Arc::new(*session),
+                After::Removed => committed.removed = true,
+            }
+            for message in messages {
+                match message.channel {
+                    Channel::Chat(_) => committed.chat.push(message),
+                    Channel::Operator(_) => committed.operator.push(message),
+                    Channel::Invites => {}
+                }
+            }
+            committed.last_activity = now;
+        }
+        self.wake();
+    }
+
+    pub(crate) fn wake(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Reads the session from the store again. The caller holds `deciding`.
+    pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
+        let id = self.committed.read().session.facts.id;
+        let found = store.find_session(id).await?;
+        {
+            let mut committed = self.committed.write();
+            match found {
+                Some(stored) => *committed = Committed::of(stored).1,
+                None => committed.removed = true,
+            }
+        }
+        self.wake();
+        Ok(())
+    }
+}
+
+type Slot = OnceCell<Live>;
+
+/// The sessions in memory, by id.
+pub(crate) struct LiveSessions {
+    shards: Vec<Mutex<Shard>>,
+}
+
+struct Shard {
+    /// Every session that somebody holds or that is kept, so that there is never a second copy of one.
+    all: HashMap<SessionId, Weak<Slot>>,
+    /// The lately used ones, which stay.
+    kept: LruCache<SessionId, Arc<Slot>>,
+    /// The size of `all` at which entries of sessions that have left are taken out.
+    sweep_at: usize,
+}
+
+/// A session in memory, held. Others see it as long as one of these exists.
+#[derive(Clone)]
+pub(crate) struct LiveRef(Arc<Slot>);
+
+impl std::ops::Deref for LiveRef {
+    type Target = Live;
+
+    fn deref(&self) -> &Live {
+        self.0.get().expect("a LiveRef is only made of a slot that is filled")
+    }
+}
+
+impl LiveSessions {
+    pub(crate) fn new() -> LiveSessions {
+        let shard = || Mutex::new(Shard { all: HashMap::new(), kept: LruCache::new(KEPT / SHARDS), sweep_at: KEPT });
+        LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect() }
+    }
+
+    fn shard(&self, id: SessionId) -> &Mutex<Shard> {
+        // The last byte of an id is random.
+        &self.shards[usize::from(id.0.as_bytes()[15]) % SHARDS]
+    }
+
+    /// The session, from memory or else from the store; `None` if there is none.
+    pub(crate) async fn find(&self, id: SessionId, store: &Store) -> Result<Option<LiveRef>, StoreError> {
+        let slot = self.shard(id).lock().slot(id);
+        let loaded = slot.get_or_try_init(|| async {
+            let stored = store.find_session(id).await.map_err(Some)?;
+            stored.map(Live::new).ok_or(None)
+        });
+        match loaded.await {
+            Ok(_) => Ok(Some(LiveRef(slot))),
+            Err(error) => {
+                self.forget(id);
+                error.map_or(Ok(None), Err)
+            }
+        }
+    }
+
+    /// Takes a session in that was just created.
+    pub(crate) fn insert(&self, id: SessionId, live: Live) {
+        let slot = self.shard(id).lock().slot(id);
+        // Somebody may have read it from the store in the meantime: the same then.
+        let _ = slot.set(live);
+    }
+
+    /// Lets go of a session: it leaves memory when nobody holds it any more.
+    pub(crate) fn forget(&self, id: SessionId) {
+        self.shard(id).lock().kept.remove(&id);
+    }
+
+    /// Lets go of all sessions that nobody has used since the last call but one.
+    pub(crate) fn forget_idle(&self, keep: impl Fn(&Live) -> bool) {
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let idle: Vec<SessionId> = shard
+                .kept
+                .iter()
+                .filter(|(_, slot)| Arc::strong_count(slot) == 1 && !slot.get().is_some_and(&keep))
+                .map(|(id, _)| *id)
+                .collect();
+            for id in idle {
+                shard.kept.remove(&id);
+            }
+            shard.sweep();
+        }
+    }
+}
+
+impl Shard {
+    fn slot(&mut self, id: SessionId) -> Arc<Slot> {
+        if let Some(slot) = self.kept.get(&id) {
+            return Arc::clone(slot);
+        }
+        let slot = self.all.get(&id).and_then(Weak::upgrade).unwrap_or_else(|| {
+            if self.all.len() >= self.sweep_at {
+                self.sweep();
+            }
+            let slot = Arc::new(Slot::new());
+            self.all.insert(id, Arc::downgrade(&slot));
+            slot
+        });
+        self.kept.insert(id, Arc::clone(&slot));
+        slot
+    }
+
+    fn sweep(&mut self) {
+        self.all.retain(|_, slot| slot.strong_count() > 0);
+        self.all.shrink_to_fit();
+        // Twice what is alive, so that sweeping costs each newcomer a constant.
+        self.sweep_at = (2 * self.all.len()).max(KEPT / SHARDS * 4);
+    }
+}

@@ -1,0 +1,186 @@
+//! Challenge types: what can be played, with which options, described how.
+
+use std::marker::PhantomData;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Operator, Seed};
+
+/// What is told about a challenge type, in the words of the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChallengeMetadata {
+    /// Display name.
+    pub name: String,
+    /// One sentence.
+    pub description: String,
+    /// Number of seats.
+    pub players: usize,
+    /// All that an agent needs to know to play.
+    pub prompt: String,
+    /// The actions that players have.
+    pub methods: Vec<Method>,
+    /// Colour of its card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// Icon of its card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
+    /// Who made it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authors: Option<Vec<Author>>,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// Where more is to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// An action that players of a challenge have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Method {
+    /// Its name: the `messageType` of the wire.
+    pub name: String,
+    /// What it does and what its content looks like.
+    pub description: String,
+}
+
+/// Somebody to be credited with a challenge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Author {
+    /// Name.
+    pub name: String,
+    /// Home page.
+    pub url: String,
+}
+
+/// Options that a challenge can't be played with. The text names the option.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionsError(pub String);
+
+/// A stored state that the rules can't read: the store was changed by hand, or by a newer program.
+#[derive(Debug, thiserror::Error)]
+#[error("the state of a {challenge} session can't be read")]
+pub struct RestoreError {
+    /// The challenge type.
+    pub challenge: String,
+    /// What was wrong with it.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+/// A kind of game that an arena hosts, with the options that this arena gave it.
+pub trait ChallengeType: Send + Sync {
+    /// Its identifier, such as `psi`.
+    fn id(&self) -> &str;
+
+    /// What is told about it.
+    fn metadata(&self) -> &ChallengeMetadata;
+
+    /// The options of a new session: the arena's, with `overrides` of whoever creates it.
+    ///
+    /// # Errors
+    /// If an override is unknown, not to be overridden, or makes the game impossible.
+    fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError>;
+
+    /// The rules of a new session. `options` come from [`ChallengeType::resolve`]; equal seeds deal equally.
+    fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator>;
+
+    /// The rules as [`Operator::serialize`] left them.
+    ///
+    /// # Errors
+    /// If they didn't leave them so.
+    fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
+}
+
+/// What a built-in challenge has to say about itself; [`Builtin`] makes a [`ChallengeType`] of it.
+pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
+    /// Identifier, such as `psi`.
+    const ID: &'static str;
+
+    /// Options that whoever creates a session may choose. The others are the arena's to set.
+    const OVERRIDABLE: &'static [&'static str];
+
+    /// The options, with their defaults. Unknown ones should be denied.
+    type Options: Default + Serialize + DeserializeOwned + Send + Sync;
+
+    /// Refuses options that the game can't be played with.
+    ///
+    /// # Errors
+    /// Names the option and what is wrong with it.
+    fn check(options: &Self::Options) -> Result<(), OptionsError>;
+
+    /// What is told about the challenge when it is played with these options.
+    fn metadata(options: &Self::Options) -> ChallengeMetadata;
+
+    /// A new game. The options have been checked.
+    fn deal(options: &Self::Options, seed: &Seed) -> Self;
+}
+
+/// A [`ChallengeType`] made of [`Rules`].
+pub struct Builtin<R: Rules> {
+    options: Map<String, Value>,
+    metadata: ChallengeMetadata,
+    rules: PhantomData<fn() -> R>,
+}
+
+impl<R: Rules> Builtin<R> {
+    /// The challenge type with an arena's options; those left out have their defaults.
+    ///
+    /// # Errors
+    /// If an option is unknown, mistyped, or makes the game impossible.
+    pub fn new(options: &Map<String, Value>) -> Result<Self, OptionsError> {
+        let options = Self::parse(&Value::Object(options.clone()))?;
+        let metadata = R::metadata(&options);
+        match serde_json::to_value(&options) {
+            Ok(Value::Object(options)) => Ok(Builtin { options, metadata, rules: PhantomData }),
+            _ => Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID))),
+        }
+    }
+
+    fn parse(options: &Value) -> Result<R::Options, OptionsError> {
+        let options = R::Options::deserialize(options).map_err(|error| OptionsError(error.to_string()))?;
+        R::check(&options)?;
+        Ok(options)
+    }
+}
+
+impl<R: Rules> ChallengeType for Builtin<R> {
+    fn id(&self) -> &str {
+        R::ID
+    }
+
+    fn metadata(&self) -> &ChallengeMetadata {
+        &self.metadata
+    }
+
+    fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
+        let mut options = self.options.clone();
+        for (name, value) in overrides {
+            if !R::OVERRIDABLE.contains(&name.as_str()) {
+                let allowed = R::OVERRIDABLE.join(", ");
+                return Err(OptionsError(format!("option {name} can't be set for a session of {}; allowed: {allowed}", R::ID)));
+            }
+            options.insert(name.clone(), value.clone());
+        }
+        let options = Value::Object(options);
+        if !overrides.is_empty() {
+            Self::parse(&options)?;
+        }
+        Ok(options)
+    }
+
+    fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator> {
+        let options = R::Options::deserialize(options).expect("resolve() made these options");
+        Box::new(R::deal(&options, seed))
+    }
+
+    fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
+        let rules: R = serde_json::from_str(state)
+            .map_err(|source| RestoreError { challenge: R::ID.to_owned(), source })?;
+        Ok(Box::new(rules))
+    }
+}

@@ -1,0 +1,180 @@
+//! Identifiers and the other small values that everything speaks of.
+//! Making new ids needs randomness and a clock, so that is the engine's; here they are only parsed and printed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+/// A text that isn't the identifier it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not {expected}")]
+pub struct IdError {
+    expected: &'static str,
+}
+
+/// Lower-case hyphenated UUIDs only, so that one id has one spelling.
+fn canonical_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
+    let canonical = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());
+    if !canonical {
+        return Err(IdError { expected });
+    }
+    Uuid::try_parse(text).map_err(|_| IdError { expected })
+}
+
+/// Identifier of a session: a UUID, `challengeId` on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub Uuid);
+
+impl FromStr for SessionId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        canonical_uuid(text, "a session id (a UUID)").map(SessionId)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for SessionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The code for one seat, `inv_` and a UUID. Once its player has joined it is also the player's public name.
+///
+/// An unclaimed code is a secret, so `Debug` doesn't print it and there is no `Serialize`: codes reach a client
+/// through [`crate::view`] or as a [`crate::Party`] of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InviteCode(pub Uuid);
+
+impl FromStr for InviteCode {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        const EXPECTED: &str = "an invite (inv_ and a UUID)";
+        let uuid = text.strip_prefix("inv_").ok_or(IdError { expected: EXPECTED })?;
+        canonical_uuid(uuid, EXPECTED).map(InviteCode)
+    }
+}
+
+impl fmt::Display for InviteCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "inv_{}", self.0.hyphenated())
+    }
+}
+
+impl fmt::Debug for InviteCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("inv_…")
+    }
+}
+
+/// Who a player is beyond one session: a name of the player's choosing, or in authentication mode the hash of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct UserId(String);
+
+impl UserId {
+    /// Longest user id, in bytes. Hashes have 64.
+    pub const MAX_BYTES: usize = 255;
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UserId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let fits = !text.is_empty() && text.len() <= UserId::MAX_BYTES && !text.chars().any(char::is_control);
+        if fits {
+            Ok(UserId(text.to_owned()))
+        } else {
+            Err(IdError { expected: "a user id (1 to 255 bytes without control characters)" })
+        }
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Position of a player in a session, from 0, in the order of joining.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Seat(pub usize);
+
+impl Seat {
+    /// The number that people are told: "Player 1" sits on seat 0.
+    pub fn number(self) -> usize {
+        self.0 + 1
+    }
+}
+
+/// A moment, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The moment `ms` milliseconds later; stays at the end of time rather than wrapping.
+    pub fn plus_ms(self, ms: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_spelling() {
+        let lower = "018f6b2e-0000-7000-8000-00000000abcd";
+        assert_eq!(lower.parse::<SessionId>().expect("canonical").to_string(), lower);
+        for other in [
+            "018F6B2E-0000-7000-8000-00000000ABCD",
+            "018f6b2e000070008000000000000abcd",
+            "{018f6b2e-0000-7000-8000-00000000abcd}",
+            "urn:uuid:018f6b2e-0000-7000-8000-00000000abcd",
+            "018f6b2e-0000-7000-8000-00000000abcd ",
+            "",
+            "__proto__",
+        ] {
+            assert!(other.parse::<SessionId>().is_err(), "{other:?}");
+            assert!(format!("inv_{other}").parse::<InviteCode>().is_err(), "inv_{other:?}");
+        }
+        assert!(lower.parse::<InviteCode>().is_err());
+        assert!(format!("inv_{lower}").parse::<InviteCode>().is_ok());
+    }
+
+    #[test]
+    fn an_invite_does_not_leak_through_debug() {
+        let invite: InviteCode = "inv_018f6b2e-0000-7000-8000-00000000abcd".parse().expect("canonical");
+        assert_eq!(format!("{invite:?}"), "inv_…");
+    }
+
+    #[test]
+    fn user_ids_are_bounded_text() {
+        assert!("ada".parse::<UserId>().is_ok());
+        assert!("__proto__".parse::<UserId>().is_ok());
+        assert!("".parse::<UserId>().is_err());
+        assert!("a\u{0}b".parse::<UserId>().is_err());
+        assert!("x".repeat(256).parse::<UserId>().is_err());
+    }
+}

@@ -1,0 +1,25 @@
+//! The nouns and rules of the arena: sessions, seats, operators, messages, scores, and who may see what.
+//!
+//! Everything here is pure: no I/O, no clock, no ambient randomness, no async. Time comes in as a [`Timestamp`],
+//! randomness as a [`Seed`]. Storage is `arena-store`'s, concurrency `arena-engine`'s, the wire `arena-server`'s.
+
+mod challenge;
+mod id;
+mod message;
+mod operator;
+mod score;
+mod seed;
+mod session;
+mod view;
+
+pub use challenge::{Author, Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, RestoreError, Rules};
+pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
+pub use message::{Channel, ChatMessage, Draft, Party};
+pub use operator::{Operator, Rejection, Table};
+pub use score::{Attribution, GameCategory, Score};
+pub use seed::{Seed, SeedRng};
+pub use session::{
+    ActError, After, ChatError, Ending, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status, Transition, act,
+    announce, chat, join, open, wake,
+};
+pub use view::{GameEndedView, MessageView, SessionView, UserProfile, Viewer, game_ended, profiles, redact, view};

@@ -1,0 +1,142 @@
+//! The rules of one session, and the table at which they sit.
+
+use crate::{Attribution, InviteCode, Score, Seat, Seed, SeedRng, Timestamp};
+
+/// The rules of one session: takes joins and messages, says who sees what, scores.
+///
+/// An operator is a deterministic state machine. All that it may touch is the [`Table`]; all that it remembers is in
+/// what [`Operator::serialize`] returns, because it is restored from that for every transition. Nothing that it posts
+/// leaves the table before the transition is durable.
+pub trait Operator {
+    /// A player has taken `seat`.
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat);
+
+    /// The last seat is taken (after its [`Operator::join`]): the game begins.
+    fn start(&mut self, _table: &mut Table<'_>) {}
+
+    /// The player at `seat` calls `method` with `content`, while the game is running.
+    ///
+    /// # Errors
+    /// A [`Rejection`] if the rules refuse the action. What was changed or posted meanwhile is thrown away.
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection>;
+
+    /// The deadline that was set with [`Table::set_deadline_in`] has passed; it is unset now.
+    fn deadline(&mut self, _table: &mut Table<'_>) {}
+
+    /// Everything that the operator remembers, as a JSON object. Shown to all once the session has ended.
+    fn serialize(&self) -> String;
+}
+
+/// Why the rules refuse an action.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Rejection {
+    /// Stable name for programs, such as `INVALID_GUESS`.
+    pub code: String,
+    /// Sentence for the player.
+    pub message: String,
+}
+
+impl Rejection {
+    /// A refusal with a stable code and a sentence.
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Rejection {
+        Rejection { code: code.into(), message: message.into() }
+    }
+
+    /// The refusal of a method that the challenge doesn't have.
+    pub fn unknown_method(method: &str) -> Rejection {
+        Rejection::new("UNKNOWN_METHOD", format!("Unknown challenge method: {method}"))
+    }
+}
+
+/// What an operator may touch during one transition: seats, scores, attributions, outbox, deadline, randomness.
+#[derive(Debug)]
+pub struct Table<'t> {
+    seed: &'t Seed,
+    players: &'t [InviteCode],
+    size: usize,
+    now: Timestamp,
+    pub(crate) scores: Vec<Score>,
+    pub(crate) attributions: Vec<Attribution>,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) outbox: Vec<(Option<Seat>, String)>,
+    pub(crate) ended: bool,
+}
+
+impl<'t> Table<'t> {
+    pub(crate) fn new(
+        seed: &'t Seed,
+        players: &'t [InviteCode],
+        size: usize,
+        now: Timestamp,
+        scores: Vec<Score>,
+        attributions: Vec<Attribution>,
+        deadline: Option<Timestamp>,
+    ) -> Self {
+        Table { seed, players, size, now, scores, attributions, deadline, outbox: Vec::new(), ended: false }
+    }
+
+    /// How many seats the session has, taken or not.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// All seats of the session.
+    pub fn seats(&self) -> impl Iterator<Item = Seat> + use<> {
+        (0..self.size).map(Seat)
+    }
+
+    /// The name under which the others know the player at `seat`.
+    ///
+    /// # Panics
+    /// If nobody has taken the seat.
+    pub fn player(&self, seat: Seat) -> InviteCode {
+        self.players[seat.0]
+    }
+
+    /// The seat of the player with this public name.
+    pub fn seat_of(&self, player: InviteCode) -> Option<Seat> {
+        self.players.iter().position(|&invite| invite == player).map(Seat)
+    }
+
+    /// Tells one player something.
+    pub fn send(&mut self, to: Seat, content: impl Into<String>) {
+        self.outbox.push((Some(to), content.into()));
+    }
+
+    /// Tells everybody something.
+    pub fn broadcast(&mut self, content: impl Into<String>) {
+        self.outbox.push((None, content.into()));
+    }
+
+    /// The score of a seat, to be read or set.
+    pub fn score(&mut self, seat: Seat) -> &mut Score {
+        &mut self.scores[seat.0]
+    }
+
+    /// Records that `from` caused `kind` to happen to `to`.
+    pub fn attribute(&mut self, from: Seat, to: Seat, kind: impl Into<String>) {
+        self.attributions.push(Attribution { from, to, kind: kind.into() });
+    }
+
+    /// Asks for [`Operator::deadline`] to be called `ms` milliseconds from now, instead of any earlier request.
+    pub fn set_deadline_in(&mut self, ms: i64) {
+        self.deadline = Some(self.now.plus_ms(ms));
+    }
+
+    /// Takes the request for a deadline back.
+    pub fn clear_deadline(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Ends the game with the scores as they stand when the transition is over.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// The session's stream of random numbers for one purpose. Name what varies (a round, a seat) in the purpose:
+    /// equal purposes give equal numbers.
+    pub fn rng(&self, purpose: &str) -> SeedRng {
+        self.seed.rng(purpose)
+    }
+}

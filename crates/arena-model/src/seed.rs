@@ -1,0 +1,114 @@
+//! Randomness that can be checked afterwards: a secret seed, its public commitment, and streams derived from it.
+//!
+//! Stream for a purpose: ChaCha20 keyed with HMAC-SHA-256(seed, purpose), stream 0, read as little-endian 64-bit words.
+//! A number below `n`: draw words until one is below the largest multiple of `n`, then take it modulo `n`. Whoever knows
+//! the seed can repeat that in any language.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+
+/// The recorded 256-bit seed of one session. Secret until the session has ended.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seed(pub [u8; 32]);
+
+impl Seed {
+    /// What is published when the session is created: SHA-256 of the seed, in hex.
+    pub fn commitment(&self) -> String {
+        hex(&Sha256::digest(self.0))
+    }
+
+    /// The seed in hex: the SHA-256 of these 32 bytes is the commitment.
+    pub fn reveal(&self) -> String {
+        hex(&self.0)
+    }
+
+    /// The stream of random numbers for one purpose. Equal seed and purpose, equal stream.
+    pub fn rng(&self, purpose: &str) -> SeedRng {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
+        mac.update(purpose.as_bytes());
+        SeedRng(ChaCha20Rng::from_seed(mac.finalize().into_bytes().into()))
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seed(…)")
+    }
+}
+
+/// Random numbers derived from a [`Seed`].
+pub struct SeedRng(ChaCha20Rng);
+
+impl SeedRng {
+    /// A number in `0..n`, each equally likely.
+    ///
+    /// # Panics
+    /// If `n` is 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        assert!(n > 0, "a number below 0 can't be drawn");
+        let limit = u64::MAX - u64::MAX % n;
+        loop {
+            let word = self.0.next_u64();
+            if word < limit {
+                return word % n;
+            }
+        }
+    }
+
+    /// `count` different numbers of `low..=high` that aren't in `taken`, in the order drawn.
+    ///
+    /// # Panics
+    /// If fewer than `count` such numbers exist: options are checked before anything is dealt.
+    pub fn distinct(&mut self, count: usize, low: u64, high: u64, taken: &BTreeSet<u64>) -> Vec<u64> {
+        let free = (high - low + 1) - taken.range(low..=high).count() as u64;
+        assert!(count as u64 <= free, "{count} different numbers of {low}..={high} don't exist");
+        let mut drawn = Vec::with_capacity(count);
+        while drawn.len() < count {
+            let number = low + self.below(high - low + 1);
+            if !taken.contains(&number) && !drawn.contains(&number) {
+                drawn.push(number);
+            }
+        }
+        drawn
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Frozen, and computed by another implementation (docs/verify-deal.py): a change here would make every recorded
+    // session impossible to check.
+    #[test]
+    fn streams_and_commitments_are_the_published_ones() {
+        let seed = Seed([7; 32]);
+        let mut rng = seed.rng("psi/common");
+        let drawn: Vec<u64> = (0..8).map(|_| rng.below(1000)).collect();
+        assert_eq!(drawn, [326, 359, 920, 712, 602, 983, 286, 995]);
+        assert_eq!(seed.commitment(), "4bb06f8e4e3a7715d201d573d0aa423762e55dabd61a2c02278fa56cc6d294e0");
+    }
+
+    #[test]
+    fn purposes_are_independent_and_draws_stay_in_range() {
+        let seed = Seed([1; 32]);
+        assert_ne!(seed.rng("a").below(u64::MAX), seed.rng("b").below(u64::MAX));
+        assert_eq!(seed.rng("a").below(u64::MAX), seed.rng("a").below(u64::MAX));
+        let taken = BTreeSet::from([3, 4]);
+        let mut drawn = seed.rng("c").distinct(3, 1, 5, &taken);
+        drawn.sort_unstable();
+        assert_eq!(drawn, [1, 2, 5]);
+    }
+}

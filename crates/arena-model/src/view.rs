@@ -1,0 +1,226 @@
+//! The one door from what is stored to what somebody may see.
+//!
+//! [`Session`] and [`ChatMessage`] can't be serialised. What can is made here, by [`view`], [`game_ended`] and
+//! [`redact`], from who is looking. Until a session has ended nobody sees another's secret through it: no state of the
+//! game, no identities, no scores, no unclaimed invite.
+
+use std::collections::BTreeMap;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::{Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Session, Status, Timestamp, UserId};
+
+/// Who is looking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Viewer {
+    /// Nobody in particular; also every name that isn't a player of the session.
+    Nobody,
+    /// The player with this public name.
+    Player(InviteCode),
+    /// Somebody who has shown this invite, whether or not a player has joined with it.
+    Holder(InviteCode),
+    /// Whoever created the session, in the answer to the creation only.
+    Creator,
+}
+
+/// A session as a viewer may see it: the `Challenge` of the wire.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionView<'s> {
+    id: String,
+    name: &'s str,
+    created_at: Timestamp,
+    challenge_type: &'s str,
+    invites: Vec<String>,
+    state: StateView<'s>,
+    game_state: &'s RawValue,
+    game_category: GameCategory,
+    seed_commitment: String,
+    options: &'s serde_json::Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<String>,
+}
+
+impl SessionView<'_> {
+    /// The scores by seat, as far as they are shown.
+    pub fn scores(&self) -> &[Score] {
+        self.state.scores
+    }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StateView<'s> {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    completed_at: Option<Timestamp>,
+    scores: &'s [Score],
+    players: Vec<String>,
+    player_identities: BTreeMap<String, &'s UserId>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributions: Vec<AttributionView<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    abandoned: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+struct AttributionView<'s> {
+    from: String,
+    to: String,
+    #[serde(rename = "type")]
+    kind: &'s str,
+}
+
+/// What is told of a user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserProfile {
+    /// The user.
+    pub user_id: UserId,
+}
+
+/// What is announced when a session ends, and what late subscribers are told: the `data` of a `game_ended` event.
+#[derive(Debug, Serialize)]
+pub struct GameEndedView<'s> {
+    #[serde(flatten)]
+    state: StateView<'s>,
+    profiles: BTreeMap<String, UserProfile>,
+}
+
+/// A session as `viewer` may see it.
+pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
+    let facts = &*session.facts;
+    let ended = session.status() == Status::Ended;
+    let shows = |invite: InviteCode| {
+        ended
+            || session.seat_of(invite).is_some()
+            || match viewer {
+                Viewer::Creator => true,
+                Viewer::Holder(shown) => shown == invite,
+                Viewer::Nobody | Viewer::Player(_) => false,
+            }
+    };
+    let invite_text = |invite: &InviteCode| if shows(*invite) { invite.to_string() } else { "inv_hidden".to_owned() };
+    let game_state = if ended { session.state.as_str() } else { "{}" };
+    SessionView {
+        id: facts.id.to_string(),
+        name: &facts.challenge,
+        created_at: facts.created_at,
+        challenge_type: &facts.challenge,
+        invites: facts.invites.iter().map(invite_text).collect(),
+        state: state_view(session),
+        game_state: serde_json::from_str(game_state).expect("Operator::serialize() gives JSON"),
+        game_category: match session.phase {
+            Phase::Ended { category, .. } => category,
+            Phase::Open | Phase::Active => GameCategory::Train,
+        },
+        seed_commitment: facts.seed.commitment(),
+        options: &facts.options,
+        seed: ended.then(|| facts.seed.reveal()),
+    }
+}
+
+fn state_view(session: &Session) -> StateView<'_> {
+    let player = |seat: crate::Seat| session.seats[seat.0].invite.to_string();
+    let (completed_at, ending) = match session.phase {
+        Phase::Ended { at, ending, .. } => (Some(at), Some(ending)),
+        Phase::Open | Phase::Active => (None, None),
+    };
+    let ended = ending.is_some();
+    let identities = session.seats.iter().filter(|_| ended);
+    let attributions = session.attributions.iter().filter(|_| ended);
+    StateView {
+        status: session.status().as_str(),
+        completed_at,
+        scores: if ended { &session.scores } else { &[] },
+        players: session.seats.iter().map(|occupant| occupant.invite.to_string()).collect(),
+        player_identities: identities
+            .filter_map(|occupant| Some((occupant.invite.to_string(), occupant.user.as_ref()?)))
+            .collect(),
+        attributions: attributions
+            .map(|attribution| AttributionView {
+                from: player(attribution.from),
+                to: player(attribution.to),
+                kind: &attribution.kind,
+            })
+            .collect(),
+        abandoned: (ending == Some(Ending::Abandoned)).then_some(true),
+    }
+}
+
+/// What is announced of a session that has ended; `None` while it hasn't.
+pub fn game_ended(session: &Session) -> Option<GameEndedView<'_>> {
+    (session.status() == Status::Ended)
+        .then(|| GameEndedView { state: state_view(session), profiles: profiles([session]) })
+}
+
+/// Everybody whose identity is visible in these sessions.
+pub fn profiles<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> BTreeMap<String, UserProfile> {
+    let ended = sessions.into_iter().filter(|session| session.status() == Status::Ended);
+    ended
+        .flat_map(|session| &session.seats)
+        .filter_map(|occupant| occupant.user.clone())
+        .map(|user_id| (user_id.to_string(), UserProfile { user_id }))
+        .collect()
+}
+
+/// A message as a viewer may see it: the `ChatMessage` of the wire.
+#[derive(Debug)]
+pub struct MessageView<'m> {
+    message: &'m ChatMessage,
+    redacted: bool,
+}
+
+impl MessageView<'_> {
+    /// Whether the text is withheld.
+    pub fn is_redacted(&self) -> bool {
+        self.redacted
+    }
+}
+
+/// A message as `viewer` may see it. `ended` says whether its session has ended.
+///
+/// A message to somebody is for that party and its sender alone. On the operator channel all is told once the session
+/// has ended; what players told each other in private stays theirs, unless `reveal_chat` says otherwise. A redacted
+/// message keeps its place, its parties and its time, and loses its text and its method, which may be the secret.
+pub fn redact(message: &ChatMessage, viewer: Viewer, ended: bool, reveal_chat: bool) -> MessageView<'_> {
+    let told = ended && (reveal_chat || matches!(message.channel, Channel::Operator(_)));
+    let concerned = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
+    let readable = match &message.to {
+        None => true,
+        Some(to) => told || concerned(to) || concerned(&message.from),
+    };
+    MessageView { message, redacted: !readable }
+}
+
+impl Serialize for MessageView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let message = self.message;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("channel", &Text(&message.channel))?;
+        map.serialize_entry("from", &Text(&message.from))?;
+        if let Some(to) = &message.to {
+            map.serialize_entry("to", &Text(to))?;
+        }
+        map.serialize_entry("content", if self.redacted { "" } else { &message.content })?;
+        map.serialize_entry("index", &message.index)?;
+        map.serialize_entry("timestamp", &message.at)?;
+        if self.redacted {
+            map.serialize_entry("redacted", &true)?;
+        } else if let Some(method) = &message.method {
+            map.serialize_entry("type", method)?;
+        }
+        map.end()
+    }
+}
+
+/// Serialises what can be displayed, without a `String` in between.
+struct Text<'t, T>(&'t T);
+
+impl<T: std::fmt::Display> Serialize for Text<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self.0)
+    }
+}

@@ -1,0 +1,26 @@
+//! Answers: JSON with the right header and nothing else in the way.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde::Serialize;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// 200 with a JSON text.
+pub(crate) fn json(text: impl Into<Body>) -> Response {
+    json_with(StatusCode::OK, text)
+}
+
+/// A status with a JSON text.
+pub(crate) fn json_with(status: StatusCode, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// The JSON text of what a client may see.
+pub(crate) fn to_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("views are texts, numbers, lists and objects with text keys")
+}

@@ -1,0 +1,46 @@
+//! What every handler is given.
+
+use std::sync::Arc;
+
+use arena_engine::Engine;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::rates::Rates;
+use crate::settings::Settings;
+
+/// The arena as handlers see it. Clones are handles to the same one.
+#[derive(Clone)]
+pub(crate) struct Arena(Arc<Shared>);
+
+/// What [`Arena`] shares.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) settings: Settings,
+    pub(crate) rates: Rates,
+    pub(crate) metrics: Metrics,
+    /// Becomes true when the server stops: whoever waits for news answers then.
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+impl std::ops::Deref for Arena {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Arena {
+    pub(crate) fn new(engine: Engine, settings: Settings) -> Arena {
+        let rates = Rates::new(&settings.limits);
+        let metrics = Metrics::new(engine.clone());
+        Arena(Arc::new(Shared { engine, settings, rates, metrics, stopping: watch::Sender::new(false) }))
+    }
+
+    /// Waits until the server stops.
+    pub(crate) async fn stopping(&self) {
+        // An error would mean that the sender is gone, and with it the server.
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+}

@@ -1,0 +1,101 @@
+//! Errors as clients get them: a status, a sentence, a stable code. The cause goes to the log only.
+
+use std::time::Duration;
+
+use arena_engine::EngineError;
+use arena_model::{ActError, ChatError};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// A refusal.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: String,
+    message: String,
+    /// How long the caller has to wait, where waiting helps.
+    retry_after: Option<Duration>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'e> {
+    error: &'e str,
+    code: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> ApiError {
+        ApiError { status, code: code.to_owned(), message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn bad_request(code: &str, message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    pub(crate) fn not_found(code: &str, message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, code, message)
+    }
+
+    pub(crate) fn too_large(code: &str, message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
+    }
+
+    pub(crate) fn missing(field: &str) -> ApiError {
+        ApiError::bad_request("MISSING_FIELD", format!("{field} is required"))
+    }
+
+    pub(crate) fn retry_after(mut self, wait: Duration) -> ApiError {
+        self.retry_after = Some(wait);
+        self
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let retry_after_ms = self.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1));
+        let body = Body { error: &self.message, code: &self.code, retry_after_ms };
+        let body = serde_json::to_string(&body).expect("texts are JSON");
+        let mut response = crate::answer::json_with(self.status, body);
+        if let Some(ms) = retry_after_ms {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000)));
+        }
+        response
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        let bad_request = |code: &str| ApiError::bad_request(code, message.clone());
+        match &error {
+            EngineError::UnknownChallenge(_) => bad_request("UNKNOWN_CHALLENGE"),
+            EngineError::UnknownSession => bad_request("CHALLENGE_NOT_FOUND"),
+            EngineError::UnknownInvite(_) => bad_request("INVITE_NOT_FOUND"),
+            EngineError::InviteUsed(_) => bad_request("INVITE_ALREADY_USED"),
+            EngineError::Options(_) => bad_request("INVALID_OPTIONS"),
+            EngineError::Act(ActError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
+            EngineError::Act(ActError::Rejected(rejection)) => bad_request(&rejection.code),
+            EngineError::Chat(ChatError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
+            EngineError::Chat(ChatError::UnknownRecipient) => bad_request("RECIPIENT_NOT_FOUND"),
+            EngineError::ChannelFull { .. } => ApiError::too_large("CHANNEL_FULL", format!("{message} (limits.channel_messages)")),
+            EngineError::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", message),
+            EngineError::Contended => {
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED", message).retry_after(Duration::from_millis(50))
+            }
+            EngineError::Unavailable(cause) => {
+                tracing::error!(%cause, "a request failed at the store: {cause}");
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message).retry_after(Duration::from_secs(1))
+            }
+            EngineError::Act(ActError::Restore(cause)) | EngineError::Damaged(cause) => {
+                tracing::error!(%cause, "a session can't be continued: {cause}");
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "SESSION_DAMAGED", "the session can't be continued")
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What Prometheus is told: requests by route, how long they took, sessions by status, who is watching.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use arena_engine::Engine;
+use arena_model::Status;
+use arena_store::SessionFilter;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Upper bounds of the buckets of request durations, in seconds: from what a read takes to what a long poll may.
+const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 5.0, 60.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: String,
+    method: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+/// The counters of one server.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
+    seconds: Family<RouteLabels, Histogram>,
+    /// Open event streams.
+    pub(crate) subscribers: Gauge,
+    /// Open connections.
+    pub(crate) connections: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new(engine: Engine) -> Metrics {
+        let mut registry = Registry::with_prefix("arena");
+        let requests = Family::default();
+        let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
+        let subscribers = Gauge::default();
+        let connections = Gauge::default();
+        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register("http_request_seconds", "Time to the first byte of the answer", seconds.clone());
+        registry.register("stream_subscribers", "Open event streams", subscribers.clone());
+        registry.register("connections", "Open connections", connections.clone());
+        registry.register_collector(Box::new(Sessions(engine)));
+        Metrics { registry, requests, seconds, subscribers, connections }
+    }
+
+    /// Counts an answer.
+    pub(crate) fn answered(&self, route: &str, method: &str, status: u16, took: Duration) {
+        let labels = RequestLabels { route: route.to_owned(), method: method.to_owned(), status };
+        self.requests.get_or_create(&labels).inc();
+        self.seconds.get_or_create(&RouteLabels { route: route.to_owned() }).observe(took.as_secs_f64());
+    }
+
+    /// Everything in the text format of Prometheus.
+    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Counts sessions when it is asked.
+struct Sessions(Engine);
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sessions")
+    }
+}
+
+impl Collector for Sessions {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let gauge = ConstGauge::<i64>::new(0);
+        let mut family = encoder.encode_descriptor("sessions", "Sessions in the store", None, EncodeMetric::metric_type(&gauge))?;
+        for challenge in self.0.challenges().keys() {
+            for status in Status::ALL {
+                let filter = SessionFilter { challenge: Some(challenge.clone()), status: Some(status) };
+                let count = i64::try_from(self.0.count_sessions(&filter)).unwrap_or(i64::MAX);
+                let labels = [("type", challenge.as_str()), ("status", status.as_str())];
+                ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,317 @@
+//! The edge: from a request to values that are known good. What doesn't parse never gets further.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use arena_engine::Once;
+use arena_model::{Party, Viewer};
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::arena::Arena;
+use crate::error::ApiError;
+
+/// Where a request came from; the connection puts it in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// A request without a body that counts: its query, parsed and limited.
+pub(crate) struct Get {
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    params: Vec<(String, String)>,
+}
+
+/// A request that writes: query and JSON object, parsed and limited.
+pub(crate) struct Post {
+    query: Query,
+    /// Nothing if there was no body.
+    fields: Option<Fields>,
+    path: String,
+    params: Vec<(String, String)>,
+    key: Option<String>,
+    body: Bytes,
+}
+
+impl FromRequestParts<Arena> for Get {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, arena: &Arena) -> Result<Self, ApiError> {
+        admit(parts, arena)?;
+        let params = path_params(parts).await?;
+        Ok(Get { query: Query::parse(&parts.uri)?, headers: std::mem::take(&mut parts.headers), params })
+    }
+}
+
+impl Get {
+    pub(crate) fn param(&self, name: &str) -> &str {
+        find_param(&self.params, name)
+    }
+
+    /// Who is looking.
+    pub(crate) fn viewer(&self) -> Viewer {
+        viewer(self.query.identity())
+    }
+}
+
+impl FromRequest<Arena> for Post {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        admit(&parts, arena)?;
+        let params = path_params(&mut parts).await?;
+        let query = Query::parse(&parts.uri)?;
+        let key = idempotency_key(&parts.headers)?;
+        let limits = &arena.settings.limits;
+        let arriving = Limited::new(body, limits.body_bytes).collect();
+        let body = match tokio::time::timeout(Duration::from_millis(limits.request_ms), arriving).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let limit = limits.body_bytes;
+                return Err(ApiError::too_large(
+                    "BODY_TOO_LARGE",
+                    format!("the request body is larger than {limit} bytes (limits.body_bytes)"),
+                ));
+            }
+            Ok(Err(_)) => return Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon")),
+            Err(_) => {
+                let limit = limits.request_ms;
+                let text = format!("the request took longer than {limit} ms to arrive (limits.request_ms)");
+                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text));
+            }
+        };
+        let fields = Fields::parse(&body)?;
+        let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
+        Ok(Post { query, fields, path, params, key, body })
+    }
+}
+
+impl Post {
+    pub(crate) fn param(&self, name: &str) -> &str {
+        find_param(&self.params, name)
+    }
+
+    /// The body, where one is needed.
+    pub(crate) fn fields(&self) -> Result<&Fields, ApiError> {
+        self.fields.as_ref().ok_or_else(invalid_json)
+    }
+
+    /// The body, where it may be left out.
+    pub(crate) fn find_fields(&self) -> Option<&Fields> {
+        self.fields.as_ref()
+    }
+
+    /// Who asks: `from` in the query, else in the body.
+    ///
+    /// # Errors
+    /// If it isn't a text.
+    fn identity(&self) -> Result<Option<&str>, ApiError> {
+        match self.query.identity() {
+            Some(from) => Ok(Some(from)),
+            None if self.query.get("from").is_some() => Ok(None),
+            None => match &self.fields {
+                Some(fields) => Ok(fields.find_text("from")?.filter(|from| !is_nobody(from))),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Who speaks. The operator speaks for itself, and nobody for it.
+    ///
+    /// # Errors
+    /// If nobody is named, or the operator.
+    pub(crate) fn speaker(&self) -> Result<Party, ApiError> {
+        let from = self.identity()?.ok_or_else(|| ApiError::missing("from"))?;
+        match Party::from_wire(from) {
+            Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from can't be operator")),
+            party => Ok(party),
+        }
+    }
+
+    /// What makes the request happen only once, if it carries an `Idempotency-Key`.
+    pub(crate) fn once(&self) -> Result<Option<Once>, ApiError> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let mut scope = Sha256::new();
+        for part in [self.path.as_str(), self.identity()?.unwrap_or_default(), key] {
+            scope.update((part.len() as u64).to_le_bytes());
+            scope.update(part);
+        }
+        Ok(Some(Once { key: scope.finalize().into(), request: Sha256::digest(&self.body).into() }))
+    }
+}
+
+fn invalid_json() -> ApiError {
+    ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
+}
+
+/// Lets a request in, if its address hasn't made too many.
+fn admit(parts: &Parts, arena: &Arena) -> Result<(), ApiError> {
+    match parts.extensions.get::<Peer>() {
+        Some(Peer(address)) => arena.rates.admit(address.ip()),
+        // Only in tests that call the router without a socket.
+        None => Ok(()),
+    }
+}
+
+async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
+    let params = RawPathParams::from_request_parts(parts, &())
+        .await
+        .map_err(|_| ApiError::bad_request("INVALID_PATH", "the path isn't valid UTF-8"))?;
+    Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+fn find_param<'p>(params: &'p [(String, String)], name: &str) -> &'p str {
+    params.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", "Idempotency-Key must be 1 to 255 printable ASCII characters")),
+    }
+}
+
+/// `viewer` is how clients say that they are nobody.
+fn is_nobody(from: &str) -> bool {
+    from.is_empty() || from == "viewer"
+}
+
+fn viewer(identity: Option<&str>) -> Viewer {
+    match identity.map(Party::from_wire) {
+        Some(Party::Player(invite)) => Viewer::Player(invite),
+        // The operator's own view isn't to be had: it would show what all players told it.
+        Some(Party::Operator | Party::Other(_)) | None => Viewer::Nobody,
+    }
+}
+
+/// The query of a request. The first of several equal names counts.
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn parse(uri: &Uri) -> Result<Query, ApiError> {
+        let Some(query) = uri.query() else { return Ok(Query(Vec::new())) };
+        let decode = |text: &str| -> Result<String, ApiError> {
+            let text = if text.contains('+') { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
+            let text = percent_decode_str(&text).decode_utf8();
+            Ok(text.map_err(|_| ApiError::bad_request("INVALID_QUERY", "the query isn't valid UTF-8"))?.into_owned())
+        };
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        pairs
+            .map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Ok((decode(name)?, decode(value)?))
+            })
+            .collect::<Result<_, _>>()
+            .map(Query)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn identity(&self) -> Option<&str> {
+        self.get("from").filter(|from| !is_nobody(from))
+    }
+
+    /// A whole number, or nothing if it isn't one: paging and indexes take junk for absent.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        // `parse` would take a plus sign.
+        self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+    }
+
+    /// `limit` and `offset` of a page: 0 and junk are the default, more than 100 is 100.
+    pub(crate) fn page(&self, default_limit: usize) -> (u64, usize) {
+        let limit = self.number("limit").filter(|limit| *limit > 0).map_or(default_limit, |limit| limit.min(100) as usize);
+        (self.number("offset").unwrap_or(0), limit)
+    }
+}
+
+/// The JSON object in a body. Unknown fields are ignored.
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn parse(body: &[u8]) -> Result<Option<Fields>, ApiError> {
+        if body.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_slice(body).map(|fields| Some(Fields(fields))).map_err(|_| invalid_json())
+    }
+
+    /// A text that has to be there.
+    pub(crate) fn text(&self, name: &str) -> Result<&str, ApiError> {
+        self.find_text(name)?.ok_or_else(|| ApiError::missing(name))
+    }
+
+    /// A text that may be left out, but isn't null.
+    pub(crate) fn find_text(&self, name: &str) -> Result<Option<&str>, ApiError> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if text.contains('\0') => {
+                Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must not hold the character U+0000")))
+            }
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must be a string"))),
+        }
+    }
+
+    /// An object that may be left out.
+    pub(crate) fn find_object(&self, name: &str) -> Result<Option<&Map<String, Value>>, ApiError> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(Value::Object(object)) => Ok(Some(object)),
+            Some(_) => Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must be an object"))),
+        }
+    }
+
+    /// The content of a message.
+    pub(crate) fn content(&self, limit: usize) -> Result<&str, ApiError> {
+        let content = self.text("content")?;
+        if content.len() > limit {
+            let text = format!("content is longer than {limit} bytes (limits.message_bytes)");
+            return Err(ApiError::too_large("MESSAGE_TOO_LARGE", text));
+        }
+        Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(query: &str, expected: Expect) {
+        let uri: Uri = format!("/x?{query}").parse().expect("a URI");
+        let text = match Query::parse(&uri) {
+            Ok(query) => format!("{:?} from={:?} index={:?} page={:?}", query.0, query.identity(), query.number("index"), query.page(50)),
+            Err(error) => format!("{error:?}"),
+        };
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn queries_are_read_strictly_and_numbers_leniently() {
+        check("from=a+b%20c&index=7", expect![[r#"[("from", "a b c"), ("index", "7")] from=Some("a b c") index=Some(7) page=(0, 50)"#]]);
+        check("from=viewer&index=-1", expect![[r#"[("from", "viewer"), ("index", "-1")] from=None index=None page=(0, 50)"#]]);
+        check("index=NaN&limit=0&offset=-4", expect![[r#"[("index", "NaN"), ("limit", "0"), ("offset", "-4")] from=None index=None page=(0, 50)"#]]);
+        check("index=%2B1&limit=1e3", expect![[r#"[("index", "+1"), ("limit", "1e3")] from=None index=None page=(0, 50)"#]]);
+        check("limit=1000&offset=99999999999999999999", expect![[r#"[("limit", "1000"), ("offset", "99999999999999999999")] from=None index=None page=(0, 100)"#]]);
+        check("from=%ff", expect![[r#"ApiError { status: 400, code: "INVALID_QUERY", message: "the query isn't valid UTF-8", retry_after: None }"#]]);
+        check("&&a&=b", expect![[r#"[("a", ""), ("", "b")] from=None index=None page=(0, 50)"#]]);
+    }
+
+    #[test]
+    fn the_operators_view_is_not_to_be_had() {
+        assert_eq!(viewer(Some("operator")), Viewer::Nobody);
+        assert_eq!(viewer(Some("ada")), Viewer::Nobody);
+        assert_eq!(viewer(None), Viewer::Nobody);
+    }
+}

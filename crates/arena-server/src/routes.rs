@@ -1,0 +1,76 @@
+//! The list of routes; each has a file with its handler. `/api/v1` is `/api`.
+
+mod act;
+mod channel;
+mod chat;
+mod create;
+mod health;
+mod invites;
+mod join;
+mod list;
+mod metadata;
+mod page;
+mod stream;
+mod sync;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+
+use crate::arena::Arena;
+use crate::error::ApiError;
+
+/// The arena's routes, callable without a socket.
+pub(crate) fn app(arena: Arena) -> Router {
+    let api = Router::new()
+        .route("/metadata", get(metadata::list_metadata))
+        .route("/metadata/{name}", get(metadata::find_metadata))
+        .route("/challenges", get(list::list_sessions))
+        .route("/challenges/{name}", get(list::list_sessions_of_type).post(create::create_session))
+        .route("/invites", post(invites::announce_invite))
+        .route("/invites/{invite}", get(invites::find_invite))
+        .route("/arena/join", post(join::join_session))
+        .route("/arena/message", post(act::act_in_session))
+        .route("/arena/sync", get(sync::sync_operator))
+        .route("/chat/send", post(chat::send_chat))
+        .route("/chat/sync", get(sync::sync_chat))
+        .route("/chat/ws/{channel}", get(stream::stream_channel));
+    Router::new()
+        .route("/", get(page::home))
+        .route("/style.css", get(page::style))
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .nest("/api", api.clone())
+        .nest("/api/v1", api)
+        .method_not_allowed_fallback(method_not_allowed)
+        .route_layer(middleware::from_fn_with_state(arena.clone(), measure))
+        .fallback(not_found)
+        .with_state(arena)
+}
+
+async fn not_found(request: Request) -> ApiError {
+    ApiError::not_found("NOT_FOUND", format!("there is nothing at {}", request.uri().path()))
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    let text = format!("{} isn't possible at {}", request.method(), request.uri().path());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", text)
+}
+
+/// Counts answers by route.
+async fn measure(State(arena): State<Arena>, request: Request, next: Next) -> Response {
+    let started = tokio::time::Instant::now();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let took = started.elapsed();
+    let status = response.status().as_u16();
+    arena.metrics.answered(route, method.as_str(), status, took);
+    tracing::debug!(route, method = method.as_str(), status, took_us = took.as_micros() as u64, "{method} {route} {status}");
+    response
+}

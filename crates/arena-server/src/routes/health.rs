@@ -1,0 +1,34 @@
+//! `GET /health`, `GET /ready`, `GET /metrics`: for those who watch over the server.
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use crate::answer::json;
+use crate::arena::Arena;
+use crate::error::{ApiError, ApiResult};
+
+/// The process answers.
+pub(crate) async fn health() -> Response {
+    json(r#"{"status":"ok"}"#)
+}
+
+/// The process can do its work: send it requests.
+pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
+    if *arena.stopping.borrow() {
+        return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
+    }
+    arena.engine.check().await?;
+    Ok(json(r#"{"status":"ready"}"#))
+}
+
+pub(crate) async fn metrics(State(arena): State<Arena>) -> ApiResult {
+    let text = arena.metrics.text().map_err(|error| {
+        tracing::error!(%error, "metrics could not be written: {error}");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "metrics could not be written")
+    })?;
+    let mut response = Response::new(text.into());
+    let text_format = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, text_format);
+    Ok(response)
+}

@@ -1,0 +1,178 @@
+//! `GET /api/chat/ws/{channel}`: a channel as Server-Sent Events.
+//!
+//! First `initial` with what is there, or what came since `Last-Event-ID`; then each new message once, in order; then
+//! `game_ended`. A reader that is slow finds what it missed in the store, so nothing is dropped and nothing piles up.
+
+use std::time::Duration;
+
+use arena_engine::{Held, Snapshot, Watch};
+use arena_model::{Channel, Viewer, game_ended};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+
+use super::channel::parse_channel;
+use crate::answer::to_text;
+use crate::arena::Arena;
+use crate::error::{ApiError, ApiResult};
+use crate::request::Get;
+
+/// Messages in one write. What has gathered goes out together.
+const AT_ONCE: usize = 256;
+
+/// Bytes after which a write is long enough.
+const WRITE_BYTES: usize = 32 * 1024;
+
+/// Silence after which a comment is sent, so that proxies don't take the stream for dead.
+const PING_AFTER: Duration = Duration::from_secs(30);
+
+pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
+    let start = Start::of(&request.headers)?;
+    let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "there is no such channel");
+    let channel = parse_channel(request.param("channel")).ok_or_else(unknown)?;
+    let (watch, held) = arena.engine.watch(channel).await?.ok_or_else(unknown)?;
+    let body = match method {
+        Method::GET => {
+            let reader = Reader::new(arena, channel, request.viewer(), start, watch, held);
+            Body::from_stream(stream::unfold(reader, Reader::next))
+        }
+        // HEAD asks for the headers; a subscription behind it would never be read.
+        _ => Body::empty(),
+    };
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// Where a stream begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// With everything.
+    Afresh,
+    /// Behind the event that the subscriber saw last.
+    After { index: u64, ended: bool },
+}
+
+/// What the id of a `game_ended` event has behind the index of the last message.
+const ENDED: &str = ".ended";
+
+impl Start {
+    fn of(headers: &HeaderMap) -> Result<Start, ApiError> {
+        let Some(id) = headers.get("last-event-id") else { return Ok(Start::Afresh) };
+        let invalid = || ApiError::bad_request("INVALID_LAST_EVENT_ID", "Last-Event-ID must be an id of this stream");
+        let id = id.to_str().map_err(|_| invalid())?;
+        if id.is_empty() {
+            return Ok(Start::Afresh);
+        }
+        let (index, ended) = id.strip_suffix(ENDED).map_or((id, false), |index| (index, true));
+        let index = index.parse().map_err(|_| invalid())?;
+        Ok(Start::After { index, ended })
+    }
+}
+
+/// One subscriber.
+struct Reader {
+    arena: Arena,
+    channel: Channel,
+    viewer: Viewer,
+    watch: Watch,
+    _held: Held,
+    /// Index of the next message to send.
+    next: u64,
+    initial_sent: bool,
+    end_sent: bool,
+    closed: bool,
+}
+
+impl Reader {
+    fn new(arena: Arena, channel: Channel, viewer: Viewer, start: Start, watch: Watch, held: Held) -> Reader {
+        arena.metrics.subscribers.inc();
+        let (next, initial_sent, end_sent) = match start {
+            Start::Afresh => (1, false, false),
+            Start::After { index, ended } => (index.saturating_add(1), true, ended),
+        };
+        Reader { arena, channel, viewer, watch, _held: held, next, initial_sent, end_sent, closed: false }
+    }
+
+    /// The next thing to write, as soon as there is one.
+    async fn next(mut self) -> Option<(Result<Bytes, arena_engine::EngineError>, Reader)> {
+        if self.closed {
+            return None;
+        }
+        loop {
+            let snapshot = match self.arena.engine.read(self.channel, self.next, AT_ONCE).await {
+                Ok(snapshot) => snapshot,
+                // Ends the stream; the subscriber comes back with the id of the last event.
+                Err(error) => {
+                    self.closed = true;
+                    return Some((Err(error), self));
+                }
+            };
+            if snapshot.removed {
+                return None;
+            }
+            let events = self.events(&snapshot);
+            if !events.is_empty() {
+                return Some((Ok(events.into()), self));
+            }
+            let arena = self.arena.clone();
+            tokio::select! {
+                () = self.watch.changed() => {}
+                () = tokio::time::sleep(PING_AFTER) => return Some((Ok(Bytes::from_static(b": ping\n\n")), self)),
+                () = arena.stopping() => return None,
+            }
+        }
+    }
+
+    /// What a snapshot has to tell this subscriber, as events.
+    fn events(&mut self, snapshot: &Snapshot) -> Vec<u8> {
+        let ended = snapshot.ended();
+        let reveal_chat = self.arena.settings.sessions.reveal_chat;
+        let mut text = Vec::new();
+        let mut messages = snapshot.messages.iter().map(|message| {
+            (message.index(), message.json(self.viewer, ended, reveal_chat))
+        });
+        if !self.initial_sent {
+            self.initial_sent = true;
+            text.extend_from_slice(b"data: {\"type\":\"initial\",\"messages\":[");
+            for (i, (index, json)) in messages.by_ref().enumerate() {
+                if i > 0 {
+                    text.push(b',');
+                }
+                text.extend_from_slice(json);
+                self.next = index + 1;
+            }
+            text.extend_from_slice(format!("]}}\nid: {}\n\n", self.next - 1).as_bytes());
+        }
+        for (index, json) in messages {
+            if text.len() > WRITE_BYTES {
+                return text;
+            }
+            text.extend_from_slice(b"data: {\"type\":\"new_message\",\"message\":");
+            text.extend_from_slice(json);
+            text.extend_from_slice(format!("}}\nid: {index}\n\n").as_bytes());
+            self.next = index + 1;
+        }
+        if ended && !self.end_sent && self.next > snapshot.len
+            && let Some(data) = snapshot.session.as_deref().and_then(game_ended)
+        {
+            self.end_sent = true;
+            let data = to_text(&data);
+            text.extend_from_slice(format!("data: {{\"type\":\"game_ended\",\"data\":{data}}}\n").as_bytes());
+            text.extend_from_slice(format!("id: {}{ENDED}\n\n", self.next - 1).as_bytes());
+        }
+        text
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.arena.metrics.subscribers.dec();
+    }
+}

@@ -1,0 +1,211 @@
+//! The server's life: open the store, listen, serve connections, stop without dropping what was accepted.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arena_engine::{Engine, Environment, Limits};
+use arena_store::{Store, StoreError};
+use axum::Router;
+use axum::http::{HeaderName, Method, Request, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tower::{Layer, ServiceExt};
+use tower_http::cors::{Any, Cors, CorsLayer};
+
+use crate::arena::Arena;
+use crate::request::Peer;
+use crate::routes;
+use crate::settings::{Settings, SettingsError};
+
+/// How long an idle connection is kept, and how long headers may take to arrive.
+const HEADERS_WITHIN: Duration = Duration::from_secs(75);
+
+/// Most bytes of answer that wait in memory for a slow reader; also the longest head of a request.
+const CONNECTION_BUFFER: usize = 32 * 1024;
+
+/// Why a server can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It would listen to others although it believes every name.
+    #[error(
+        "refusing to listen on {0}: without authentication whoever reaches the server can claim to be any player. \
+         Listen on 127.0.0.1, or say --trust-network if everybody who can reach {0} is trusted"
+    )]
+    UntrustedNetwork(SocketAddr),
+    /// The address is taken or not this machine's.
+    #[error("can't listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store can't be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The settings are no good.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+/// Why a server ended that wasn't asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A task that it can't do without has ended.
+    #[error("the task that {0} has died")]
+    TaskDied(&'static str),
+}
+
+/// A server that listens, and serves once it is run.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    arena: Arena,
+}
+
+impl Server {
+    /// Opens the store, and listens. Connections queue up until [`Server::run`].
+    ///
+    /// # Errors
+    /// If the settings are no good, the address can't be listened on, or the store can't be used.
+    pub async fn start(settings: Settings) -> Result<Server, StartError> {
+        if !settings.trust_network && !settings.listen.ip().is_loopback() {
+            return Err(StartError::UntrustedNetwork(settings.listen));
+        }
+        let challenges = settings.challenge_types()?;
+        if settings.asks_for_scoring {
+            tracing::warn!("the settings ask for scoring; this version plays and records games, but keeps no leaderboards");
+        }
+        let address = settings.listen;
+        let refuse = |source| StartError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(refuse)?;
+        let address = listener.local_addr().map_err(refuse)?;
+        let store = Store::open(&settings.data)?;
+        let limits = Limits {
+            channel_messages: settings.limits.channel_messages,
+            spectators_chat: settings.sessions.spectators_chat,
+            patience: settings.sessions.patience(),
+        };
+        let engine = Engine::new(store, challenges, limits, Environment::system()).await?;
+        Ok(Server { listener, address, arena: Arena::new(engine, settings) })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `shutdown` is over; then takes no new connections, finishes the requests that it has, and returns.
+    ///
+    /// # Errors
+    /// If it has to stop without having been asked to.
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
+        let Server { listener, address, arena } = self;
+        tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}");
+        let (clock, house) = (arena.engine.clone(), arena.clone());
+        let mut keep_time = tokio::spawn(async move { clock.keep_time().await });
+        let mut keep_house = tokio::spawn(async move {
+            let forget_addresses = async {
+                loop {
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                    house.rates.forget_idle();
+                }
+            };
+            tokio::join!(house.engine.keep_house(), forget_addresses);
+        });
+
+        let connections = GracefulShutdown::new();
+        let died = tokio::select! {
+            () = accept(&listener, &arena, &connections) => None,
+            () = shutdown => None,
+            _ = &mut keep_time => Some("watches the clock"),
+            _ = &mut keep_house => Some("keeps house"),
+        };
+        drop(listener);
+        arena.stopping.send_replace(true);
+        keep_time.abort();
+        keep_house.abort();
+        let open = connections.count();
+        tracing::info!(open, "stopping; {open} connections are open");
+        let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
+        if tokio::time::timeout(patience, connections.shutdown()).await.is_err() {
+            tracing::warn!("some requests took longer than {} ms to finish and were cut off", patience.as_millis());
+        }
+        match died {
+            Some(task) => Err(ServeError::TaskDied(task)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes connections for ever.
+async fn accept(listener: &TcpListener, arena: &Arena, connections: &GracefulShutdown) {
+    let app = cors().layer(routes::app(arena.clone()));
+    let places = Arc::new(Semaphore::new(arena.settings.limits.connections));
+    loop {
+        // With all places taken, newcomers wait in the system's queue.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, mostly. Closing ones free some; spinning would not.
+                tracing::warn!(%error, "a connection could not be taken: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let connection = connections.watch(connection(stream, peer, app.clone()));
+        let arena = arena.clone();
+        tokio::spawn(async move {
+            arena.metrics.connections.inc();
+            if let Err(error) = connection.await {
+                tracing::debug!(%peer, %error, "connection from {peer} ended: {error}");
+            }
+            arena.metrics.connections.dec();
+            drop(place);
+        });
+    }
+}
+
+type App = Cors<Router>;
+
+fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    app: App,
+) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<impl tower::Service<Request<Incoming>, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send> + Clone>>
+{
+    // Answers are written whole; waiting for more to send along would only delay them.
+    let _ = stream.set_nodelay(true);
+    let service = app.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        request.map(axum::body::Body::new)
+    });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN)
+        .max_buf_size(CONNECTION_BUFFER)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+}
+
+/// What pages of other origins may do: everything that a command line may, since there are no cookies to abuse.
+fn cors() -> CorsLayer {
+    CorsLayer::new()
+        .allow_origin(Any)
+        .allow_methods([Method::GET, Method::POST])
+        .allow_headers([
+            header::CONTENT_TYPE,
+            header::AUTHORIZATION,
+            HeaderName::from_static("idempotency-key"),
+            HeaderName::from_static("last-event-id"),
+        ])
+        .expose_headers([header::RETRY_AFTER])
+        .max_age(Duration::from_secs(24 * 60 * 60))
+}

@@ -1,0 +1,285 @@
+//! Settings: one struct per section, resolved once, passed on from there. Unknown keys and bad values are errors.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_model::{ChallengeType, Patience};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Everything that can be set about a server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Address and port to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Folder of the embedded store; made if it doesn't exist.
+    pub data: PathBuf,
+    /// Whether others than this machine may be listened to although anybody can claim to be anybody.
+    pub trust_network: bool,
+    /// Limits on requests.
+    pub limits: LimitSettings,
+    /// How sessions live and end.
+    pub sessions: SessionSettings,
+    /// What is hosted.
+    pub challenges: Vec<ChallengeSettings>,
+    /// Whether the file asks for scoring, which isn't done yet.
+    pub asks_for_scoring: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 3001)),
+            data: PathBuf::from("arena-data"),
+            trust_network: false,
+            limits: LimitSettings::default(),
+            sessions: SessionSettings::default(),
+            challenges: vec![ChallengeSettings { name: "psi".to_owned(), options: Map::new() }],
+            asks_for_scoring: false,
+        }
+    }
+}
+
+/// Limits on requests: `[limits]` in `arena.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitSettings {
+    /// Largest request body, in bytes.
+    pub body_bytes: usize,
+    /// Largest content of a message, in bytes.
+    pub message_bytes: usize,
+    /// Most messages in one channel.
+    pub channel_messages: u64,
+    /// Requests per second that one address may make in the long run; 0 is no limit.
+    pub requests_per_second: u32,
+    /// Requests that one address may make at once before the limit above holds.
+    pub requests_burst: u32,
+    /// Whether callers on this machine are limited too.
+    pub limit_loopback: bool,
+    /// Most connections at a time.
+    pub connections: usize,
+    /// How long a request may take to arrive, in milliseconds.
+    pub request_ms: u64,
+    /// How long requests under way may take when the server stops, in milliseconds.
+    pub shutdown_ms: u64,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        LimitSettings {
+            body_bytes: 1024 * 1024,
+            message_bytes: 1024 * 1024,
+            channel_messages: 1_000_000,
+            requests_per_second: 100,
+            requests_burst: 400,
+            limit_loopback: false,
+            connections: 50_000,
+            request_ms: 30_000,
+            shutdown_ms: 10_000,
+        }
+    }
+}
+
+/// How sessions live and end: `[sessions]` in `arena.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionSettings {
+    /// Age at which a session is removed that its players didn't join, in seconds; 0 is never.
+    pub stale_open_s: u64,
+    /// How long an active session may be idle before it ends as abandoned, in seconds; 0 is never.
+    pub stale_active_s: u64,
+    /// Whether people without a seat may chat in sessions.
+    pub spectators_chat: bool,
+    /// Whether all is told of what players said to each other in private, once the session has ended.
+    pub reveal_chat: bool,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        SessionSettings { stale_open_s: 600, stale_active_s: 1800, spectators_chat: false, reveal_chat: false }
+    }
+}
+
+impl SessionSettings {
+    pub(crate) fn patience(&self) -> Patience {
+        let ms = |s: u64| (s > 0).then(|| i64::try_from(s).unwrap_or(i64::MAX).saturating_mul(1000));
+        Patience { open_ms: ms(self.stale_open_s), active_ms: ms(self.stale_active_s) }
+    }
+}
+
+/// A challenge that is hosted: `[[challenges]]` in `arena.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChallengeSettings {
+    /// Which, such as `psi`.
+    pub name: String,
+    /// Options that differ from its defaults.
+    #[serde(default)]
+    pub options: Map<String, Value>,
+}
+
+/// Why settings are no good.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file can't be read.
+    #[error("the settings file {file} can't be read: {source}")]
+    Read {
+        /// Which file.
+        file: String,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file doesn't say what settings can be.
+    #[error("the settings file {file} is no good: {reason}")]
+    Parse {
+        /// Which file.
+        file: String,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// A challenge can't be hosted so.
+    #[error("challenges: {name}: {reason}")]
+    Challenge {
+        /// Which challenge.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The file as written. The reference's JSON has the same shape, with `scoring` besides.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingsFile {
+    listen: Option<SocketAddr>,
+    data: Option<PathBuf>,
+    trust_network: Option<bool>,
+    limits: Option<LimitSettings>,
+    sessions: Option<SessionSettings>,
+    challenges: Option<Vec<ChallengeEntry>>,
+    scoring: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChallengeEntry {
+    name: String,
+    #[serde(default)]
+    options: Map<String, Value>,
+    scoring: Option<Value>,
+}
+
+impl Settings {
+    /// The defaults, with what a file sets: JSON if its name ends in `.json`, TOML otherwise.
+    ///
+    /// # Errors
+    /// If the file can't be read, isn't of its format, or has a key that doesn't exist.
+    pub fn from_file(path: &Path) -> Result<Settings, SettingsError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| SettingsError::Read { file: file.clone(), source })?;
+        let parsed: Result<SettingsFile, String> = if path.extension().is_some_and(|extension| extension == "json") {
+            serde_json::from_str(&text).map_err(|error| error.to_string())
+        } else {
+            toml::from_str(&text).map_err(|error| error.to_string())
+        };
+        let parsed = parsed.map_err(|reason| SettingsError::Parse { file, reason: reason.trim_end().to_owned() })?;
+        let defaults = Settings::default();
+        let entries = parsed.challenges.unwrap_or_default();
+        let asks_for_scoring = parsed.scoring.is_some() || entries.iter().any(|entry| entry.scoring.is_some());
+        let challenges: Vec<ChallengeSettings> = entries
+            .into_iter()
+            .map(|entry| ChallengeSettings { name: entry.name, options: entry.options })
+            .collect();
+        Ok(Settings {
+            listen: parsed.listen.unwrap_or(defaults.listen),
+            data: parsed.data.unwrap_or(defaults.data),
+            trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
+            limits: parsed.limits.unwrap_or_default(),
+            sessions: parsed.sessions.unwrap_or_default(),
+            challenges: if challenges.is_empty() { defaults.challenges } else { challenges },
+            asks_for_scoring,
+        })
+    }
+
+    /// The challenge types that these settings ask for.
+    ///
+    /// # Errors
+    /// If one doesn't exist, comes twice, or can't be played with its options.
+    pub(crate) fn challenge_types(&self) -> Result<Vec<Arc<dyn ChallengeType>>, SettingsError> {
+        let mut types: Vec<Arc<dyn ChallengeType>> = Vec::new();
+        for ChallengeSettings { name, options } in &self.challenges {
+            let refuse = |reason: String| SettingsError::Challenge { name: name.clone(), reason };
+            if types.iter().any(|other| other.id() == name) {
+                return Err(refuse("is there twice".to_owned()));
+            }
+            let known = arena_challenges::BUILTIN.join(", ");
+            let challenge = arena_challenges::builtin(name, options)
+                .ok_or_else(|| refuse(format!("no such challenge; there are: {known}")))?
+                .map_err(|error| refuse(format!("options: {error}")))?;
+            types.push(challenge);
+        }
+        Ok(types)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(name: &str, text: &str, expected: Expect) {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        let result = Settings::from_file(&path).and_then(|settings| {
+            settings.challenge_types()?;
+            Ok(settings)
+        });
+        let text = match result {
+            Ok(settings) => format!("{:?} {:?}", settings.limits.body_bytes, settings.challenges),
+            Err(error) => error.to_string().replace(&folder.path().display().to_string(), "DIR"),
+        };
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn a_file_sets_what_it_names() {
+        check("arena.toml", "[limits]\nbody_bytes = 7\n", expect![[r#"7 [ChallengeSettings { name: "psi", options: {} }]"#]]);
+        check(
+            "config.json",
+            r#"{"challenges":[{"name":"psi","options":{"setSize":4},"scoring":["win-rate"]}],"scoring":{"default":["average"]}}"#,
+            expect![[r#"1048576 [ChallengeSettings { name: "psi", options: {"setSize": Number(4)} }]"#]],
+        );
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        check(
+            "arena.toml",
+            "[limits]\nbody_byte = 7\n",
+            expect![[r#"
+                the settings file DIR/arena.toml is no good: TOML parse error at line 2, column 1
+                  |
+                2 | body_byte = 7
+                  | ^^^^^^^^^
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `limit_loopback`, `connections`, `request_ms`, `shutdown_ms`"#]],
+        );
+        check(
+            "config.json",
+            r#"{"challenges":[{"name":"chess"}]}"#,
+            expect!["challenges: chess: no such challenge; there are: psi"],
+        );
+        check(
+            "config.json",
+            r#"{"challenges":[{"name":"psi","options":{"setsize":4}}]}"#,
+            expect!["challenges: psi: options: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"],
+        );
+        check(
+            "config.json",
+            r#"{"challenges":[{"name":"psi","options":{"range":[1,5]}}]}"#,
+            expect!["challenges: psi: options: range has 5 numbers, but intersectionSize + players × setSize needs 23 different ones"],
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! How many sessions of each type and status there are, by blocks of session numbers.
+//!
+//! A page of a list is found from these counts: blocks before the page are added up, not walked through. They are kept
+//! in the store, in the same commit as what they count, and mirrored here; a block costs a few bytes, so a million
+//! sessions cost some tens of KiB.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use arena_model::Status;
+
+use crate::SessionFilter;
+
+/// Session numbers per block. Larger blocks make finding a page slower, smaller ones the adding up.
+pub(crate) const BLOCK: i64 = 256;
+
+/// The counts of one block or of all: by column, see [`Counts::column`].
+type Tally = Vec<u32>;
+
+/// How the counts change in one commit: (block, type, status) to difference.
+#[derive(Debug, Default)]
+pub(crate) struct Delta(pub(crate) BTreeMap<(i64, String, Status), i64>);
+
+impl Delta {
+    pub(crate) fn add(&mut self, no: i64, challenge: &str, status: Status, n: i64) {
+        *self.0.entry((no / BLOCK, challenge.to_owned(), status)).or_default() += n;
+    }
+
+    pub(crate) fn merge(&mut self, other: Delta) {
+        for (key, n) in other.0 {
+            *self.0.entry(key).or_default() += n;
+        }
+    }
+}
+
+/// The mirror of the table `session_counts`.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    types: Vec<String>,
+    blocks: Vec<Tally>,
+    total: Vec<u64>,
+}
+
+impl Counts {
+    pub(crate) fn apply(&mut self, delta: &Delta) {
+        for ((block, challenge, status), &n) in &delta.0 {
+            if n == 0 {
+                continue;
+            }
+            let column = self.column(challenge, *status);
+            let block = usize::try_from(*block).expect("session numbers are positive");
+            if self.blocks.len() <= block {
+                self.blocks.resize_with(block + 1, Tally::new);
+            }
+            let tally = &mut self.blocks[block];
+            if tally.len() <= column {
+                tally.resize(column + 1, 0);
+            }
+            tally[column] = u32::try_from(i64::from(tally[column]) + n).expect("a count isn't negative");
+            if self.total.len() <= column {
+                self.total.resize(column + 1, 0);
+            }
+            self.total[column] = self.total[column].checked_add_signed(n).expect("a count isn't negative");
+        }
+    }
+
+    fn column(&mut self, challenge: &str, status: Status) -> usize {
+        let kind = self.types.iter().position(|kind| kind == challenge).unwrap_or_else(|| {
+            self.types.push(challenge.to_owned());
+            self.types.len() - 1
+        });
+        kind * Status::ALL.len() + status as usize
+    }
+
+    /// The columns that a filter lets through.
+    fn columns(&self, filter: &SessionFilter) -> Vec<usize> {
+        let types = self.types.iter().enumerate();
+        types
+            .filter(|(_, kind)| filter.challenge.as_ref().is_none_or(|wanted| wanted == *kind))
+            .flat_map(|(kind, _)| Status::ALL.map(|status| (kind, status)))
+            .filter(|(_, status)| filter.status.is_none_or(|wanted| wanted == *status))
+            .map(|(kind, status)| kind * Status::ALL.len() + status as usize)
+            .collect()
+    }
+
+    /// Where the page at `offset` stands, newest first: ranges of session numbers to look through, and how many matches
+    /// to skip in the first of them. Also the number of matches in all.
+    pub(crate) fn find_page(&self, filter: &SessionFilter, offset: u64, limit: usize) -> PagePlan {
+        let columns = self.columns(filter);
+        let matching = |tally: &Tally| columns.iter().filter_map(|&column| tally.get(column)).map(|&n| u64::from(n)).sum::<u64>();
+        let total = columns.iter().filter_map(|&column| self.total.get(column)).sum();
+        let mut plan = PagePlan { total, ranges: Vec::new(), skip: 0 };
+        let mut before = 0;
+        let last = offset.saturating_add(limit as u64).min(total);
+        for (block, tally) in self.blocks.iter().enumerate().rev() {
+            if before >= last || offset >= total {
+                break;
+            }
+            let here = matching(tally);
+            if here > 0 && before + here > offset {
+                if plan.ranges.is_empty() {
+                    plan.skip = offset - before;
+                }
+                let first_no = block as i64 * BLOCK;
+                plan.ranges.push(first_no..=first_no + BLOCK - 1);
+            }
+            before += here;
+        }
+        plan
+    }
+}
+
+/// Where to look for a page.
+#[derive(Debug)]
+pub(crate) struct PagePlan {
+    pub(crate) total: u64,
+    pub(crate) ranges: Vec<RangeInclusive<i64>>,
+    pub(crate) skip: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        // The plan against the plain way: filter, skip, take.
+        #[test]
+        fn a_page_is_where_walking_would_find_it(
+            statuses in prop::collection::vec((0usize..2, 0usize..4), 1..2000),
+            challenge in 0usize..3,
+            status in 0usize..4,
+            offset in 0u64..2100,
+            limit in 1usize..100,
+        ) {
+            let types = ["psi", "chess"];
+            let mut delta = Delta::default();
+            let mut sessions = Vec::new();
+            for (i, &(kind, status)) in statuses.iter().enumerate() {
+                let no = i as i64 + 1;
+                // A fourth "status" stands for a removed session.
+                if let Some(&status) = Status::ALL.get(status) {
+                    delta.add(no, types[kind], status, 1);
+                    sessions.push((no, types[kind], status));
+                }
+            }
+            let mut counts = Counts::default();
+            counts.apply(&delta);
+            let filter = SessionFilter {
+                challenge: types.get(challenge).map(|kind| kind.to_string()),
+                status: Status::ALL.get(status).copied(),
+            };
+            let matches: Vec<i64> = sessions.iter().rev()
+                .filter(|(_, kind, status)| filter.challenge.as_deref().is_none_or(|c| c == *kind)
+                    && filter.status.is_none_or(|s| s == *status))
+                .map(|(no, ..)| *no)
+                .collect();
+            let expected: Vec<i64> = matches.iter().copied().skip(offset as usize).take(limit).collect();
+            let plan = counts.find_page(&filter, offset, limit);
+            let found: Vec<i64> = plan.ranges.iter()
+                .flat_map(|range| matches.iter().copied().filter(|no| range.contains(no)))
+                .skip(plan.skip as usize).take(limit).collect();
+            prop_assert_eq!(plan.total, matches.len() as u64);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

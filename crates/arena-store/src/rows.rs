@@ -1,0 +1,152 @@
+//! Between the model's nouns and the columns of the tables.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arena_model::{
+    Attribution, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seat, Seed, Session,
+    SessionFacts, SessionId, Status, Timestamp,
+};
+use rusqlite::Row;
+use serde::de::DeserializeOwned;
+
+use crate::{SessionNo, StoreError};
+
+/// The columns that [`read_session`] reads, in its order.
+pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
+     id, seed, options, invites, announced, players, scores, attributions, state";
+
+pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreError> {
+    let no = SessionNo(row.get(0)?);
+    let id: String = row.get(10)?;
+    let damaged = |reason: String| StoreError::damaged(&id, reason);
+    let text = |column: usize| -> Result<&str, StoreError> {
+        row.get_ref(column)?.as_str().map_err(|error| damaged(error.to_string()))
+    };
+    let time = |column: usize| -> Result<Option<Timestamp>, StoreError> { Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp)) };
+
+    let status = Status::from_wire(text(1)?).ok_or_else(|| damaged("unknown status".to_owned()))?;
+    let phase = match status {
+        Status::Open => Phase::Open,
+        Status::Active => Phase::Active,
+        Status::Ended => Phase::Ended {
+            at: time(6)?.ok_or_else(|| damaged("ended without a time".to_owned()))?,
+            ending: match text(7)? {
+                "abandoned" => Ending::Abandoned,
+                "completed" => Ending::Completed,
+                other => return Err(damaged(format!("unknown ending {other}"))),
+            },
+            category: json::<GameCategory>(&format!("{:?}", text(8)?)).map_err(damaged)?,
+        },
+    };
+    let codes = |column: usize| -> Result<Vec<InviteCode>, StoreError> {
+        let codes: Vec<String> = json(text(column)?).map_err(damaged)?;
+        codes.iter().map(|code| parse(code).map_err(damaged)).collect()
+    };
+    let players: Vec<(String, Option<String>)> = json(text(15)?).map_err(damaged)?;
+    let seats = players
+        .iter()
+        .map(|(invite, user)| Ok(Occupant { invite: parse(invite)?, user: user.as_deref().map(parse).transpose()? }))
+        .collect::<Result<Vec<Occupant>, String>>()
+        .map_err(damaged)?;
+    let scores: Vec<Score> = json(text(16)?).map_err(damaged)?;
+    let attributions: Vec<(usize, usize, String)> = json(text(17)?).map_err(damaged)?;
+    let facts = SessionFacts {
+        id: parse::<SessionId>(&id).map_err(damaged)?,
+        challenge: text(2)?.to_owned(),
+        created_at: Timestamp(row.get(5)?),
+        seed: Seed(row.get(11)?),
+        options: json(text(12)?).map_err(damaged)?,
+        invites: codes(13)?,
+    };
+    let session = Session {
+        version: row.get::<_, i64>(3)?.try_into().map_err(|_| damaged("negative version".to_owned()))?,
+        phase,
+        seats,
+        announced: codes(14)?,
+        scores,
+        attributions: attributions
+            .into_iter()
+            .map(|(from, to, kind)| Attribution { from: Seat(from), to: Seat(to), kind })
+            .collect(),
+        deadline: time(9)?,
+        wake_at: time(4)?,
+        state: text(18)?.to_owned(),
+        facts: Arc::new(facts),
+    };
+    // What the views index by seat has to be there.
+    let size = session.facts.invites.len();
+    let seats_exist = session.attributions.iter().all(|a| a.from.0 < session.seats.len() && a.to.0 < session.seats.len());
+    if session.scores.len() != size || session.seats.len() > size || !seats_exist {
+        return Err(StoreError::damaged(id, "its players, scores and invites don't fit together"));
+    }
+    Ok((no, session))
+}
+
+pub(crate) fn read_message(row: &Row<'_>, channel: Channel) -> Result<ChatMessage, StoreError> {
+    let index: i64 = row.get(0)?;
+    Ok(ChatMessage {
+        channel,
+        index: index.unsigned_abs(),
+        at: Timestamp(row.get(1)?),
+        from: Party::from_wire(row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?),
+        to: row.get::<_, Option<String>>(3)?.as_deref().map(Party::from_wire),
+        method: row.get(4)?,
+        content: row.get(5)?,
+    })
+}
+
+/// The number that stands for a channel in the table.
+pub(crate) fn channel_number(channel: Channel) -> i64 {
+    match channel {
+        Channel::Chat(_) => 0,
+        Channel::Operator(_) => 1,
+        Channel::Invites => 2,
+    }
+}
+
+pub(crate) fn ending_text(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Completed => "completed",
+        Ending::Abandoned => "abandoned",
+    }
+}
+
+pub(crate) fn category_text(category: GameCategory) -> &'static str {
+    match category {
+        GameCategory::Train => "train",
+        GameCategory::Test => "test",
+        GameCategory::Benchmark => "benchmark",
+    }
+}
+
+pub(crate) fn codes_text(codes: &[InviteCode]) -> String {
+    let codes: Vec<String> = codes.iter().map(InviteCode::to_string).collect();
+    to_json(&codes)
+}
+
+pub(crate) fn players_text(seats: &[Occupant]) -> String {
+    let players: Vec<(String, Option<&str>)> = seats
+        .iter()
+        .map(|occupant| (occupant.invite.to_string(), occupant.user.as_ref().map(|user| user.as_str())))
+        .collect();
+    to_json(&players)
+}
+
+pub(crate) fn attributions_text(attributions: &[Attribution]) -> String {
+    let rows: Vec<(usize, usize, &str)> =
+        attributions.iter().map(|attribution| (attribution.from.0, attribution.to.0, attribution.kind.as_str())).collect();
+    to_json(&rows)
+}
+
+pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("lists of texts and numbers are JSON")
+}
+
+fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn parse<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}

@@ -1,0 +1,311 @@
+//! The SQLite store: one file in the data folder, one writer thread, readers beside it.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
+use parking_lot::{Mutex, RwLock};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use crate::counts::{Counts, Delta};
+use crate::rows::{SESSION_COLUMNS, channel_number, read_message, read_session};
+use crate::writer::{self, Writer};
+use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
+
+/// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_sessions.sql")];
+
+/// The store of one data folder. Only one process at a time has it open.
+pub struct Store {
+    // Fields drop in this order: the writer finishes before the lock on the folder goes.
+    writer: Writer,
+    readers: Mutex<Vec<Connection>>,
+    counts: Arc<RwLock<Counts>>,
+    file: PathBuf,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the store of a data folder, and makes both if need be.
+    ///
+    /// # Errors
+    /// If the folder can't be used, another process uses it, or a newer program made it.
+    pub fn open(folder: &Path) -> Result<Store, StoreError> {
+        let refuse = |error: std::io::Error| StoreError::Folder {
+            folder: folder.display().to_string(),
+            reason: error.to_string(),
+        };
+        std::fs::create_dir_all(folder).map_err(refuse)?;
+        let lock = lock_folder(folder)?;
+        let file = folder.join("arena.sqlite3");
+        let mut connection = Connection::open(&file)?;
+        configure(&connection)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "cache_size", -16 * 1024)?;
+        migrate(&mut connection)?;
+        let counts = Arc::new(RwLock::new(read_counts(&connection)?));
+        let writer = Writer::start(connection, Arc::clone(&counts))?;
+        Ok(Store { writer, readers: Mutex::new(Vec::new()), counts, file, _lock: lock })
+    }
+
+    /// Stores a commit, whole or not at all; on return it is durable.
+    ///
+    /// # Errors
+    /// [`CommitError`]; nothing is stored then.
+    pub async fn commit(&self, commit: Commit) -> Result<SessionNo, CommitError> {
+        self.writer.commit(commit).await
+    }
+
+    /// Forgets answers to idempotent requests that were given before `before`.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
+        self.writer.forget_answers(before).await
+    }
+
+    /// The answer that was given under an idempotency key.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_answer(&self, key: &[u8; 32]) -> Result<Option<StoredAnswer>, StoreError> {
+        self.read(|connection| Ok(writer::find_answer(connection, key)?))
+    }
+
+    /// A session by its id.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the session's row is damaged.
+    pub async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
+        let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE id = ?1");
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query([id.to_string()])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let (no, session) = read_session(row)?;
+            let mut last_activity = session.facts.created_at;
+            let mut len = |channel: Channel| -> Result<u64, StoreError> {
+                let last: Option<(i64, i64)> = connection
+                    .prepare_cached(
+                        "SELECT idx, at FROM messages WHERE session = ?1 AND channel = ?2 ORDER BY idx DESC LIMIT 1",
+                    )?
+                    .query_row(params![no.0, channel_number(channel)], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?;
+                let (index, at) = last.unwrap_or((0, last_activity.0));
+                last_activity = last_activity.max(Timestamp(at));
+                Ok(index.unsigned_abs())
+            };
+            let (chat_len, operator_len) = (len(Channel::Chat(id))?, len(Channel::Operator(id))?);
+            Ok(Some(StoredSession { no, session, chat_len, operator_len, last_activity }))
+        })
+    }
+
+    /// The session that an invite belongs to.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
+        self.read(|connection| {
+            let id: Option<String> = connection
+                .prepare_cached("SELECT s.id FROM invites i JOIN sessions s ON s.no = i.session WHERE i.code = ?1")?
+                .query_row([invite.to_string()], |row| row.get(0))
+                .optional()?;
+            id.map(|id| id.parse().map_err(|error| StoreError::damaged(&id, error))).transpose()
+        })
+    }
+
+    /// Messages of a channel from index `from` on, at most `limit`, in order. `no` is the session's number; the public
+    /// channel has none.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_messages(
+        &self,
+        no: Option<SessionNo>,
+        channel: Channel,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<ChatMessage>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT idx, at, sender, recipient, method, content FROM messages
+                 WHERE session = ?1 AND channel = ?2 AND idx >= ?3 ORDER BY idx LIMIT ?4",
+            )?;
+            let from = i64::try_from(from).unwrap_or(i64::MAX);
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let mut rows = statement.query(params![no.map_or(0, |no| no.0), channel_number(channel), from, limit])?;
+            let mut messages = Vec::new();
+            while let Some(row) = rows.next()? {
+                messages.push(read_message(row, channel)?);
+            }
+            Ok(messages)
+        })
+    }
+
+    /// How many messages the public channel has.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn public_len(&self) -> Result<u64, StoreError> {
+        self.read(|connection| {
+            let last: Option<i64> = connection.query_row(
+                "SELECT max(idx) FROM messages WHERE session = 0 AND channel = ?1",
+                [channel_number(Channel::Invites)],
+                |row| row.get(0),
+            )?;
+            Ok(last.unwrap_or(0).unsigned_abs())
+        })
+    }
+
+    /// Sessions that a filter lets through, newest first, from the `offset`th on, at most `limit`.
+    ///
+    /// # Errors
+    /// If the store can't be read, or a session's row is damaged.
+    pub async fn list_sessions(&self, filter: &SessionFilter, offset: u64, limit: usize) -> Result<Page<Session>, StoreError> {
+        let plan = self.counts.read().find_page(filter, offset, limit);
+        let mut skip = i64::try_from(plan.skip).unwrap_or(i64::MAX);
+        let sql = format!(
+            "SELECT {SESSION_COLUMNS} FROM sessions WHERE no BETWEEN ?1 AND ?2 {} {} ORDER BY no DESC LIMIT ?3 OFFSET ?4",
+            if filter.challenge.is_some() { "AND type = ?5" } else { "AND ?5 IS NULL" },
+            if filter.status.is_some() { "AND status = ?6" } else { "AND ?6 IS NULL" },
+        );
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut items = Vec::with_capacity(limit.min(128));
+            for range in &plan.ranges {
+                let wanted = i64::try_from(limit - items.len()).unwrap_or(i64::MAX);
+                let (challenge, status) = (&filter.challenge, filter.status.map(Status::as_str));
+                let mut rows = statement.query(params![range.start(), range.end(), wanted, skip, challenge, status])?;
+                while let Some(row) = rows.next()? {
+                    items.push(read_session(row)?.1);
+                }
+                skip = 0;
+                if items.len() >= limit {
+                    break;
+                }
+            }
+            Ok(Page { items, total: plan.total })
+        })
+    }
+
+    /// How many sessions there are of each type and status.
+    pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
+        self.counts.read().find_page(filter, 0, 0).total
+    }
+
+    /// Sessions whose `wake_at` has come, the longest due first, at most `limit`.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, wake_at FROM sessions WHERE wake_at IS NOT NULL AND wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![now.0, i64::try_from(limit).unwrap_or(i64::MAX)])?;
+            let mut due = Vec::new();
+            while let Some(row) = rows.next()? {
+                let id: String = row.get(0)?;
+                let id = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
+                due.push(Due { id, at: Timestamp(row.get(1)?) });
+            }
+            Ok(due)
+        })
+    }
+
+    /// When the next session is due.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection| {
+            let at: Option<i64> = connection
+                .prepare_cached("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL")?
+                .query_row([], |row| row.get(0))?;
+            Ok(at.map(Timestamp))
+        })
+    }
+
+    /// Runs a read on a connection of its own. Reads are short (an index look-up and a page at most), so they run where
+    /// they are called.
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.readers.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.open_reader()?,
+        };
+        let result = read(&connection);
+        self.readers.lock().push(connection);
+        result
+    }
+
+    fn open_reader(&self) -> Result<Connection, StoreError> {
+        // Without its own mutex: a connection is only ever used by whoever took it out of the list.
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.file, flags)?;
+        configure(&connection)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        Ok(connection)
+    }
+}
+
+fn configure(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(())
+}
+
+/// Takes the folder for this process, for as long as the file returned lives. The system lets go of it at any death.
+fn lock_folder(folder: &Path) -> Result<File, StoreError> {
+    let refuse = |error: std::io::Error| StoreError::Folder { folder: folder.display().to_string(), reason: error.to_string() };
+    let mut lock =
+        File::options().create(true).truncate(false).read(true).write(true).open(folder.join("arena.lock")).map_err(refuse)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = lock.read_to_string(&mut holder);
+            let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
+            return Err(StoreError::InUse { folder: folder.display().to_string(), holder });
+        }
+        Err(TryLockError::Error(error)) => return Err(refuse(error)),
+    }
+    lock.set_len(0).map_err(refuse)?;
+    lock.rewind().map_err(refuse)?;
+    writeln!(lock, "{}", std::process::id()).map_err(refuse)?;
+    Ok(lock)
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let known = MIGRATIONS.len() as i64;
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    for (done, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", done as i64 + 1)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+fn read_counts(connection: &Connection) -> Result<Counts, StoreError> {
+    let mut delta = BTreeMap::new();
+    let mut statement = connection.prepare("SELECT block, type, status, n FROM session_counts WHERE n <> 0")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let status: String = row.get(2)?;
+        let status = Status::from_wire(&status)
+            .ok_or_else(|| StoreError::Database(format!("session_counts has an unknown status {status}")))?;
+        delta.insert((row.get(0)?, row.get(1)?, status), row.get(3)?);
+    }
+    let mut counts = Counts::default();
+    counts.apply(&Delta(delta));
+    Ok(counts)
+}

@@ -1,0 +1,365 @@
+//! The one writer: a thread that commits whatever is waiting as one transaction.
+//!
+//! Callers wait for their own commit. While one transaction is on its way to the disk the next commits gather, so the
+//! cost of an fsync is shared by all that wait for it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use arena_model::{Channel, Phase, Session, Status};
+use parking_lot::RwLock;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use tokio::sync::oneshot;
+
+use crate::counts::{Counts, Delta};
+use crate::rows::{attributions_text, category_text, channel_number, codes_text, ending_text, players_text, to_json};
+use crate::{Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, StoredAnswer, Timestamp};
+
+/// Most commits in one transaction. Bounds how long the first of them waits.
+const MAX_BATCH: usize = 1024;
+
+/// After how many pages in the write-ahead log (4 KiB each) they are carried over into the database file.
+const CHECKPOINT_PAGES: i64 = 4096;
+
+type Reply = oneshot::Sender<Result<SessionNo, CommitError>>;
+
+enum Job {
+    Commit(Box<Commit>, Reply),
+    ForgetAnswers { before: Timestamp, reply: oneshot::Sender<Result<(), CommitError>> },
+}
+
+/// A handle to the writer thread. Dropping it lets the thread finish what it was given and end.
+pub(crate) struct Writer {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(connection: Connection, counts: Arc<RwLock<Counts>>) -> Result<Writer, StoreError> {
+        connection.set_prepared_statement_cache_capacity(32);
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        let last_no: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM sessions", [], |row| row.get(0))?;
+        let (jobs, waiting) = channel();
+        let mut state = State { connection, counts, last_no };
+        let thread = std::thread::Builder::new()
+            .name("arena-store".to_owned())
+            .spawn(move || state.run(&waiting))
+            .map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
+        Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<SessionNo, CommitError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Commit(Box::new(commit), reply))?;
+        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+    }
+
+    pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::ForgetAnswers { before, reply })?;
+        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+    }
+
+    fn send(&self, job: Job) -> Result<(), CommitError> {
+        let jobs = self.jobs.as_ref().ok_or(CommitError::Unavailable(StoreError::Closed))?;
+        jobs.send(job).map_err(|_| CommitError::Unavailable(StoreError::Closed))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the store's writer panicked");
+        }
+    }
+}
+
+struct State {
+    connection: Connection,
+    counts: Arc<RwLock<Counts>>,
+    last_no: i64,
+}
+
+/// What came of one commit inside a transaction that isn't durable yet.
+struct Applied {
+    no: SessionNo,
+    delta: Delta,
+}
+
+impl State {
+    fn run(&mut self, waiting: &Receiver<Job>) {
+        let mut batch = Vec::new();
+        while let Ok(first) = waiting.recv() {
+            let mut next = Some(first);
+            while let Some(job) = next {
+                match job {
+                    Job::Commit(commit, reply) => batch.push((*commit, reply)),
+                    Job::ForgetAnswers { before, reply } => {
+                        let done = self.forget_answers(before).map_err(|error| CommitError::Unavailable(error.into()));
+                        let _ = reply.send(done);
+                    }
+                }
+                next = if batch.len() < MAX_BATCH { waiting.try_recv().ok() } else { None };
+            }
+            self.commit_batch(std::mem::take(&mut batch));
+        }
+        // The last one carries the log over, so that the next start has nothing to recover.
+        if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE") {
+            tracing::warn!(%error, "the write-ahead log could not be carried over at the end: {error}");
+        }
+    }
+
+    fn commit_batch(&mut self, batch: Vec<(Commit, Reply)>) {
+        if batch.is_empty() {
+            return;
+        }
+        match self.try_batch(batch.iter().map(|(commit, _)| commit)) {
+            Ok(results) => {
+                for ((_, reply), result) in batch.into_iter().zip(results) {
+                    // Nobody may be waiting any more: the caller has hung up. The commit stands.
+                    let _ = reply.send(result);
+                }
+            }
+            // One of them hit something that can only be found by trying, such as a place in a channel that is taken.
+            // Each for itself, the others don't suffer.
+            Err(error) if is_constraint(&error) && batch.len() > 1 => {
+                for entry in batch {
+                    self.commit_batch(vec![entry]);
+                }
+            }
+            Err(error) => {
+                let constraint = is_constraint(&error);
+                if !constraint {
+                    tracing::error!(%error, "{} commits failed: {error}", batch.len());
+                }
+                let error = StoreError::from(error);
+                for (_, reply) in batch {
+                    let error = if constraint { CommitError::Conflict } else { CommitError::Unavailable(error.clone()) };
+                    let _ = reply.send(Err(error));
+                }
+            }
+        }
+    }
+
+    /// All of them in one transaction. On an error nothing of any of them is stored.
+    fn try_batch<'c>(
+        &mut self,
+        batch: impl Iterator<Item = &'c Commit>,
+    ) -> Result<Vec<Result<SessionNo, CommitError>>, rusqlite::Error> {
+        let mut last_no = self.last_no;
+        let mut all = Delta::default();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut results = Vec::new();
+        for commit in batch {
+            results.push(match apply(&transaction, commit, &mut last_no)? {
+                Ok(Applied { no, delta }) => {
+                    all.merge(delta);
+                    Ok(no)
+                }
+                Err(refused) => Err(refused),
+            });
+        }
+        for ((block, challenge, status), n) in all.0.iter().filter(|(_, n)| **n != 0) {
+            transaction
+                .prepare_cached(
+                    "INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT DO UPDATE SET n = n + excluded.n",
+                )?
+                .execute(params![block, challenge, status.as_str(), n])?;
+        }
+        transaction.commit()?;
+        self.last_no = last_no;
+        self.counts.write().apply(&all);
+        Ok(results)
+    }
+
+    fn forget_answers(&mut self, before: Timestamp) -> Result<(), rusqlite::Error> {
+        // Answers stand in the order of time: look at the oldest only, a bounded number at a time.
+        loop {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let until: Option<i64> = transaction
+                .query_row(
+                    "SELECT max(no) FROM (SELECT no, at FROM answers ORDER BY no LIMIT 1000) WHERE at < ?1",
+                    [before.0],
+                    |row| row.get(0),
+                )
+                .optional()?
+                .flatten();
+            let Some(until) = until else { return Ok(()) };
+            transaction.execute("DELETE FROM answers WHERE no <= ?1", [until])?;
+            transaction.commit()?;
+        }
+    }
+}
+
+fn is_constraint(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+/// Writes one commit. A commit that is refused (the inner error) has written nothing; on the outer error the
+/// transaction has to be rolled back.
+fn apply(
+    connection: &Connection,
+    commit: &Commit,
+    last_no: &mut i64,
+) -> Result<Result<Applied, CommitError>, rusqlite::Error> {
+    if let Some(answer) = &commit.answer
+        && let Some(stored) = remember(connection, answer)?
+    {
+        return Ok(Err(CommitError::Answered(stored)));
+    }
+    let mut delta = Delta::default();
+    let no = match &commit.change {
+        Change::Create(session) => {
+            *last_no += 1;
+            insert_session(connection, *last_no, session)?;
+            delta.add(*last_no, &session.facts.challenge, session.status(), 1);
+            SessionNo(*last_no)
+        }
+        Change::Update(no, session) => {
+            let Some(before) = update_session(connection, *no, session)? else {
+                return refuse(connection, commit);
+            };
+            if before != session.status() {
+                delta.add(no.0, &session.facts.challenge, before, -1);
+                delta.add(no.0, &session.facts.challenge, session.status(), 1);
+            }
+            *no
+        }
+        Change::Stays(no) => *no,
+        Change::Remove(no, session) => {
+            let gone = connection
+                .prepare_cached("DELETE FROM sessions WHERE no = ?1 AND version = ?2")?
+                .execute(params![no.0, session.version.cast_signed()])?;
+            if gone == 0 {
+                return refuse(connection, commit);
+            }
+            connection.prepare_cached("DELETE FROM messages WHERE session = ?1")?.execute([no.0])?;
+            let mut forget = connection.prepare_cached("DELETE FROM invites WHERE code = ?1")?;
+            for invite in &session.facts.invites {
+                forget.execute([invite.to_string()])?;
+            }
+            delta.add(no.0, &session.facts.challenge, session.status(), -1);
+            *no
+        }
+    };
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO messages (session, channel, idx, at, sender, recipient, method, content)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    for message in &commit.messages {
+        let session = if message.channel == Channel::Invites { 0 } else { no.0 };
+        insert.execute(params![
+            session,
+            channel_number(message.channel),
+            message.index.cast_signed(),
+            message.at.0,
+            message.from.to_string(),
+            message.to.as_ref().map(ToString::to_string),
+            message.method,
+            message.content,
+        ])?;
+    }
+    Ok(Ok(Applied { no, delta }))
+}
+
+/// The commit was decided on a session that has changed since: takes its answer back.
+fn refuse(connection: &Connection, commit: &Commit) -> Result<Result<Applied, CommitError>, rusqlite::Error> {
+    if let Some(answer) = &commit.answer {
+        connection.prepare_cached("DELETE FROM answers WHERE key = ?1")?.execute([answer.key])?;
+    }
+    Ok(Err(CommitError::Conflict))
+}
+
+/// Stores an answer, or finds the one that was given to the same key before.
+fn remember(connection: &Connection, answer: &NewAnswer) -> Result<Option<StoredAnswer>, rusqlite::Error> {
+    let NewAnswer { key, request, body, at } = answer;
+    let stored = connection
+        .prepare_cached("INSERT INTO answers (key, request, body, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?
+        .execute(params![key, request, body, at.0])?;
+    if stored == 1 { Ok(None) } else { find_answer(connection, key) }
+}
+
+pub(crate) fn find_answer(connection: &Connection, key: &[u8; 32]) -> Result<Option<StoredAnswer>, rusqlite::Error> {
+    connection
+        .prepare_cached("SELECT request, body FROM answers WHERE key = ?1")?
+        .query_row([key], |row| Ok(StoredAnswer { request: row.get(0)?, body: row.get(1)? }))
+        .optional()
+}
+
+fn insert_session(connection: &Connection, no: i64, session: &Session) -> Result<(), rusqlite::Error> {
+    let facts = &*session.facts;
+    connection
+        .prepare_cached(
+            "INSERT INTO sessions (no, status, type, version, wake_at, created_at, deadline, id, seed, options, invites,
+                                   announced, players, scores, attributions, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        )?
+        .execute(params![
+            no,
+            session.status().as_str(),
+            facts.challenge,
+            session.version.cast_signed(),
+            session.wake_at.map(|at| at.0),
+            facts.created_at.0,
+            session.deadline.map(|at| at.0),
+            facts.id.to_string(),
+            facts.seed.0,
+            facts.options.to_string(),
+            codes_text(&facts.invites),
+            codes_text(&session.announced),
+            players_text(&session.seats),
+            to_json(&session.scores),
+            attributions_text(&session.attributions),
+            session.state,
+        ])?;
+    let mut insert = connection.prepare_cached("INSERT INTO invites (code, session) VALUES (?1, ?2)")?;
+    for invite in &facts.invites {
+        insert.execute(params![invite.to_string(), no])?;
+    }
+    Ok(())
+}
+
+/// Writes what may have changed, if the stored version is the one before; the status that was stored, or nothing.
+fn update_session(connection: &Connection, no: SessionNo, session: &Session) -> Result<Option<Status>, rusqlite::Error> {
+    let before: Option<(String, Option<i64>)> = connection
+        .prepare_cached("SELECT status, wake_at FROM sessions WHERE no = ?1 AND version = ?2")?
+        .query_row(params![no.0, session.version.cast_signed() - 1], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((status, wake_at)) = before else { return Ok(None) };
+    let (ended_at, ending, category) = match session.phase {
+        Phase::Ended { at, ending, category } => (Some(at.0), Some(ending_text(ending)), Some(category_text(category))),
+        Phase::Open | Phase::Active => (None, None, None),
+    };
+    connection
+        .prepare_cached(
+            "UPDATE sessions SET status = ?2, version = ?3, ended_at = ?4, ending = ?5, category = ?6, deadline = ?7,
+                                 announced = ?8, players = ?9, scores = ?10, attributions = ?11, state = ?12
+             WHERE no = ?1",
+        )?
+        .execute(params![
+            no.0,
+            session.status().as_str(),
+            session.version.cast_signed(),
+            ended_at,
+            ending,
+            category,
+            session.deadline.map(|at| at.0),
+            codes_text(&session.announced),
+            players_text(&session.seats),
+            to_json(&session.scores),
+            attributions_text(&session.attributions),
+            session.state,
+        ])?;
+    // Apart, because naming an indexed column costs an index write even when it stays the same.
+    if wake_at != session.wake_at.map(|at| at.0) {
+        connection
+            .prepare_cached("UPDATE sessions SET wake_at = ?2 WHERE no = ?1")?
+            .execute(params![no.0, session.wake_at.map(|at| at.0)])?;
+    }
+    Ok(Status::from_wire(&status))
+}
