@@ -129,9 +129,6 @@ pub struct ServeArgs {
     /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Allow an address that other machines can reach. They are believed to be whoever they say they are.
-    #[arg(long)]
-    pub trust_network: bool,
     /// What is logged to stderr.
     #[command(flatten)]
     pub log: LogArgs,
@@ -147,7 +144,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Games of the first burst.
-    #[arg(long, value_name = "N", default_value_t = 6)]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub games: u32,
     /// Seconds between the games that follow.
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
@@ -169,6 +166,9 @@ pub struct ListenArgs {
     /// Port to listen on, if --listen doesn't say.
     #[arg(long, env = "PORT", value_name = "PORT")]
     pub port: Option<u16>,
+    /// Allow an address that other machines can reach. They are believed to be whoever they say they are.
+    #[arg(long)]
+    pub trust_network: bool,
 }
 
 /// What a server logs.

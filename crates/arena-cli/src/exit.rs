@@ -63,8 +63,12 @@ impl Failure {
         let mut sentence = error.to_string();
         let mut source = error.source();
         while let Some(cause) = source {
-            sentence.push_str(": ");
-            sentence.push_str(&cause.to_string());
+            let text = cause.to_string();
+            // Some errors tell their cause themselves.
+            if !sentence.ends_with(&text) {
+                sentence.push_str(": ");
+                sentence.push_str(&text);
+            }
             source = cause.source();
         }
         Failure { exit, sentence }

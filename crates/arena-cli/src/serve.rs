@@ -39,7 +39,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     if let Some(data) = &args.data {
         settings.data.clone_from(data);
     }
-    settings.trust_network |= args.trust_network;
+    settings.trust_network |= args.listen.trust_network;
     Ok(settings)
 }
 
@@ -58,7 +58,11 @@ pub async fn start(settings: Settings) -> Result<Server, Failure> {
 }
 
 fn explain(error: &StartError) -> Failure {
-    let exit = Exit::Internal;
+    let exit = match error {
+        StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
+        StartError::Listen { .. } => Exit::CannotListen,
+        StartError::Store(_) => Exit::StoreUnavailable,
+    };
     Failure::caused(exit, error)
 }
 
@@ -122,7 +126,7 @@ mod tests {
     fn listen_wins_over_port_and_port_over_the_settings() {
         let settings: SocketAddr = "10.0.0.7:80".parse().unwrap();
         let listen: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let choose = |listen, port| address(&ListenArgs { listen, port }, settings).to_string();
+        let choose = |listen, port| address(&ListenArgs { listen, port, trust_network: false }, settings).to_string();
         assert_eq!(choose(None, None), "10.0.0.7:80");
         assert_eq!(choose(None, Some(5000)), "10.0.0.7:5000");
         assert_eq!(choose(Some(listen), Some(5000)), "127.0.0.1:1");

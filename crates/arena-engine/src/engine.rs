@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
     ActError, After, Channel, ChallengeType, ChatError, ChatMessage, Draft, InviteCode, JoinError, OptionsError, Party, Patience,
-    RestoreError, Session, SessionFacts, SessionId, Status, Timestamp, Transition, UserId,
+    RestoreError, Session, SessionFacts, SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
@@ -516,13 +516,9 @@ impl Inner {
                     if posting.is_some() {
                         self.publish_public(&messages);
                     }
-                    let (id, wake_at) = (before.facts.id, session.wake_at);
-                    let over = session.status() == Status::Ended || after == After::Removed;
+                    let wake_at = session.wake_at;
                     live.publish(after, messages, now);
                     self.reschedule(wake_at);
-                    if over {
-                        self.live.forget(id);
-                    }
                     return Ok(body);
                 }
                 Err(CommitError::Conflict) => live.reload(&self.store).await?,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_engine::{Engine, Environment, Limits};
+use arena_model::ChallengeType;
 use arena_store::{Store, StoreError};
 use axum::Router;
 use axum::http::{HeaderName, Method, Request, header};
@@ -76,10 +77,23 @@ impl Server {
     /// # Errors
     /// If the settings are no good, the address can't be listened on, or the store can't be used.
     pub async fn start(settings: Settings) -> Result<Server, StartError> {
+        let challenges = settings.challenge_types()?;
+        Server::start_with(settings, challenges, Environment::system()).await
+    }
+
+    /// Like [`Server::start`], with challenges, a clock and randomness of one's own instead of those of the settings and
+    /// the system.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub async fn start_with(
+        settings: Settings,
+        challenges: Vec<Arc<dyn ChallengeType>>,
+        environment: Environment,
+    ) -> Result<Server, StartError> {
         if !settings.trust_network && !settings.listen.ip().is_loopback() {
             return Err(StartError::UntrustedNetwork(settings.listen));
         }
-        let challenges = settings.challenge_types()?;
         if settings.asks_for_scoring {
             tracing::warn!("the settings ask for scoring; this version plays and records games, but keeps no leaderboards");
         }
@@ -93,7 +107,7 @@ impl Server {
             spectators_chat: settings.sessions.spectators_chat,
             patience: settings.sessions.patience(),
         };
-        let engine = Engine::new(store, challenges, limits, Environment::system()).await?;
+        let engine = Engine::new(store, challenges, limits, environment).await?;
         Ok(Server { listener, address, arena: Arena::new(engine, settings) })
     }
 

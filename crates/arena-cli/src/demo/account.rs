@@ -16,8 +16,8 @@ use crate::output::{Style, print, printable};
 /// A game between house bots takes a fraction of a second. One that lasts longer than this will not end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Longest text of a chat line that is printed: what stays of a terminal's width when the names have been printed.
-const LINE_CHARS: usize = 100;
+/// Longest text of a chat line that is printed: enough for a set of 13 numbers.
+const LINE_CHARS: usize = 72;
 
 /// Plays games and prints what happens in them.
 #[derive(Debug)]

@@ -45,28 +45,24 @@ use crate::serve;
 pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let started = Instant::now();
     serve::start_log(&args.log, "warn")?;
+    // Made first, so that it's removed last, with everything in it. A second Ctrl-C leaves it to the system's cleaning.
+    let (data, _folder) = match &args.data {
+        Some(data) => (data.clone(), None),
+        None => {
+            let folder = tempfile::Builder::new().prefix("arena-demo-").tempdir();
+            let folder = folder
+                .map_err(|error| Failure::new(Exit::StoreUnavailable, format_args!("no temporary folder: {error}")))?;
+            (folder.path().to_owned(), Some(folder))
+        }
+    };
     let runtime = serve::runtime()?;
     let signal = {
         let _on_runtime = runtime.enter();
         serve::stop_signal()?
     };
-    // Removed with everything in it when this function is left. A second Ctrl-C leaves it to the system's cleaning.
-    let folder = match &args.data {
-        Some(_) => None,
-        None => Some(
-            tempfile::Builder::new()
-                .prefix("arena-demo-")
-                .tempdir()
-                .map_err(|error| Failure::new(Exit::StoreUnavailable, format_args!("no temporary folder: {error}")))?,
-        ),
-    };
-    let data = match (&args.data, &folder) {
-        (Some(data), _) => data.clone(),
-        (None, Some(folder)) => folder.path().to_owned(),
-        (None, None) => Settings::default().data,
-    };
     let listen = listen_address(args);
-    let server = runtime.block_on(serve::start(Settings { listen, data, ..Settings::default() }))?;
+    let trust_network = args.listen.trust_network;
+    let server = runtime.block_on(serve::start(Settings { listen, data, trust_network, ..Settings::default() }))?;
     let url = format!("http://{}", server.address());
     print(&match style {
         Style::Json => serde_json::json!({ "url": url }).to_string(),

@@ -52,8 +52,8 @@ impl Standings {
             return print(&json!({ "standings": standings }).to_string());
         }
         let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header(["bot", "games", "mean security", "mean utility", "it"]);
+        table.load_style(presets::UTF8_BORDERS_ONLY);
+        table.set_header(["bot", "games", "mean security", "mean utility", "what it does"]);
         for (row, bot) in rows() {
             table.add_row([
                 bot.name.to_owned(),

@@ -1,5 +1,7 @@
 //! The five-minute tour.
 
+use std::net::TcpListener;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -15,8 +17,8 @@ fn demo_plays_every_pair_and_prints_scores_and_reasons() {
     told("says     PLAIN ");
     told("says     DIGESTS salt=");
     told("guesses  ");
-    told("open-book found all that they share and nothing more;");
-    told("which cost open-book its security.");
+    told("hash-swap found all that they share and nothing more");
+    told("which cost open-book its security");
     told("mean security");
     told("The page: http://127.0.0.1:");
     assert_eq!(demo.stderr, "");
@@ -44,6 +46,19 @@ fn demo_scores_are_what_the_strategies_deserve() {
     assert_eq!(utility(["hash-swap", "snoop"], "hash-swap"), 1.0);
     assert_eq!(utility(["hash-swap", "snoop"], "snoop"), 1.0);
     assert_eq!(utility(["open-book", "cautious"], "cautious"), 1.0);
+}
+
+#[test]
+fn demo_takes_a_free_port_when_the_usual_one_is_taken() {
+    let taken = TcpListener::bind("127.0.0.1:3001");
+    let demo = run(&["demo", "--once", "--games", "1"]);
+    assert_eq!(demo.code, 0, "{demo:#?}");
+    // Without it somebody else has the port, and may let go of it at any moment.
+    if let Ok(_held) = taken {
+        assert_eq!(demo.stderr, "note: 127.0.0.1:3001 is taken, so the demo takes a free port\n");
+        let insisting = run(&["demo", "--once", "--games", "1", "--port", "3001"]);
+        assert_eq!(insisting.code, 7, "{insisting:#?}");
+    }
 }
 
 #[test]

@@ -169,42 +169,78 @@ fn read_request(stream: &mut TcpStream) -> String {
 #[test]
 fn what_is_not_an_arena_is_told_from_one() {
     let metadata = ["challenges", "metadata"];
-    check(&stranger(answer("404 Not Found", "content-type: text/html", "<html>")), &metadata, expect![[r#"
+    check(
+        &stranger(answer("404 Not Found", "content-type: text/html", "<html>")),
+        &metadata,
+        expect![[r#"
         4 error: what answers at URL doesn't seem to be an arena: it sent a web page (HTML, HTTP 404)
-    "#]]);
-    check(&stranger(answer("200 OK", "content-type: text/plain", "hello")), &metadata, expect![[r#"
+    "#]],
+    );
+    check(
+        &stranger(answer("200 OK", "content-type: text/plain", "hello")),
+        &metadata,
+        expect![[r#"
         4 error: what answers at URL doesn't seem to be an arena: it sent something that isn't JSON (HTTP 200)
-    "#]]);
-    check(&stranger(answer("200 OK", JSON, "")), &metadata, expect![[r#"
+    "#]],
+    );
+    check(
+        &stranger(answer("200 OK", JSON, "")),
+        &metadata,
+        expect![[r#"
         4 error: what answers at URL doesn't seem to be an arena: it sent an empty answer (HTTP 200)
-    "#]]);
-    check(&stranger(answer("301 Moved", "location: https://arena.example/", "")), &metadata, expect![[r#"
+    "#]],
+    );
+    check(
+        &stranger(answer("301 Moved", "location: https://arena.example/", "")),
+        &metadata,
+        expect![[r#"
         4 error: what answers at URL doesn't seem to be an arena: it sent a redirect to https://arena.example/; give --url the final address
-    "#]]);
+    "#]],
+    );
     let ssh = stranger("SSH-2.0-OpenSSH\r\n".to_owned());
-    check(&ssh, &metadata, expect![[r#"
+    check(
+        &ssh,
+        &metadata,
+        expect![[r#"
         4 error: what answers at URL doesn't seem to be an arena: it sent something that isn't HTTP (http parse fail: invalid HTTP version)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn refusals_carry_the_arenas_sentence_and_code() {
     let refused = answer("400 Bad Request", JSON, r#"{"error":"Guess too\u001b large.","code":"GUESS_TOO_LARGE"}"#);
-    check(&stranger(refused), &["challenges", "send", "ID", "guess", "1"], expect![[r#"
+    check(
+        &stranger(refused),
+        &["challenges", "send", "ID", "guess", "1"],
+        expect![[r#"
         3 error: the arena refused: Guess too\u{1b} large. (GUESS_TOO_LARGE, HTTP 400)
-    "#]]);
+    "#]],
+    );
     let failed = answer("503 Service Unavailable", JSON, r#"{"error":"the disk is full"}"#);
-    check(&stranger(failed), &["chat", "send", "ID", "hello"], expect![[r#"
+    check(
+        &stranger(failed),
+        &["chat", "send", "ID", "hello"],
+        expect![[r#"
         5 error: the arena failed: the disk is full (HTTP 503)
-    "#]]);
+    "#]],
+    );
     let reasonless = answer("418 I'm a teapot", JSON, "[]");
-    check(&stranger(reasonless), &["chat", "sync", "ID"], expect![[r#"
+    check(
+        &stranger(reasonless),
+        &["chat", "sync", "ID"],
+        expect![[r#"
         3 error: the arena refused: it gave no reason, only [] (HTTP 418)
-    "#]]);
+    "#]],
+    );
     let nobody = answer("400 Bad Request", JSON, r#"{"error":"from is required"}"#);
-    check(&stranger(nobody), &["chat", "send", "ID", "hello"], expect![[r#"
+    check(
+        &stranger(nobody),
+        &["chat", "send", "ID", "hello"],
+        expect![[r#"
         3 error: the arena refused: from is required; say who you are with --from INVITE (HTTP 400)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Starting and stopping a server.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
 
 use rustix::process::Signal;
 
@@ -59,11 +61,59 @@ fn signal_lets_a_waiting_reader_go() {
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
     let session = created["id"].as_str().unwrap().to_owned();
     let url = server.url.clone();
-    let reader = std::thread::spawn(move || run(&["chat", "sync", &session, "--wait", "50", "--url", &url]));
+    let reader = thread::spawn(move || run(&["chat", "sync", &session, "--wait", "50", "--url", &url]));
     // Whether the reader has arrived by now or not, the server must not wait fifty seconds for it.
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
     reader.join().unwrap();
+}
+
+/// A request that a server has begun to read: all of it but the last byte of its body.
+fn half_a_request(server: &Running) -> TcpStream {
+    let mut stream = connect(server).unwrap();
+    let head =
+        "POST /api/challenges/psi HTTP/1.1\r\nhost: arena\r\ncontent-type: application/json\r\ncontent-length: 2";
+    stream.write_all(format!("{head}\r\n\r\n{{").as_bytes()).unwrap();
+    // A round trip on another connection: by then the server has taken the one above too.
+    assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
+    stream
+}
+
+fn connect(server: &Running) -> std::io::Result<TcpStream> {
+    TcpStream::connect(server.url.strip_prefix("http://").unwrap())
+}
+
+/// Sends a signal and waits until the server takes no more connections.
+fn signal_and_wait(server: &Running, signal: Signal) {
+    server.signal(signal);
+    while connect(server).is_ok() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn request_under_way_is_finished_before_the_server_ends() {
+    let folder = folder();
+    let mut server = Running::serve(folder.path());
+    let mut stream = half_a_request(&server);
+    signal_and_wait(&server, Signal::TERM);
+    stream.write_all(b"}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(server.ended().code(), Some(0));
+}
+
+#[test]
+fn second_signal_ends_the_server_at_once() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let folder = folder();
+        let mut server = Running::serve(folder.path());
+        let _stream = half_a_request(&server);
+        signal_and_wait(&server, Signal::TERM);
+        server.signal(signal);
+        assert_eq!(server.ended().code(), Some(code), "{signal:?}");
+    }
 }
 
 #[test]
@@ -71,7 +121,7 @@ fn strangers_are_let_in_only_when_told_to() {
     let folder = folder();
     let data = folder.path().to_str().unwrap();
     let said = refused(2, &["--listen", "0.0.0.0:0", "--data", data]);
-    assert!(said.contains("--trust-network") && said.contains("from"), "{said}");
+    assert!(said.contains("--trust-network") && said.contains("claim to be any player"), "{said}");
     let config = file(folder.path(), "open.toml", "listen = \"0.0.0.0:0\"\n");
     refused(2, &["--config", &config, "--data", data]);
     let server = Running::start(&["serve", "--listen", "0.0.0.0:0", "--trust-network", "--data", data]);

@@ -1,0 +1,142 @@
+//! The command line. Sizes that a scenario alone needs are declared in its own file.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+
+use crate::crowd::Crowd;
+use crate::scenarios::{self, fanout, games, lists, memory, paced, tail};
+
+/// The name under which all scenarios are run.
+pub const ALL: &str = "all";
+
+/// The name under which this binary is its own child.
+pub const CEILING_SERVER: &str = "ceiling-server";
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo build --release && cargo run --release -p arena-bench -- all
+  cargo run --release -p arena-bench -- all --quick
+  arena-bench games --connections 64 --rounds 5 --seconds 10
+  arena-bench paced --rate 2000
+  arena-bench tail fanout --arena /usr/local/bin/arena --json /tmp/result.json
+  arena-bench lists --sessions 100000
+
+The table shows each value beside the goal of design §10. The exit code is 0 if everything was measured and every answer was right, also when a goal is missed; 1 otherwise; 2 for a wrong command line.";
+
+/// Load generator of the arena: starts the real `arena`, plays against it over HTTP, and measures both sides; and does the
+/// same to a server that does nothing, in the same run, as the ceiling.
+#[derive(Debug, Parser)]
+#[command(name = "arena-bench", version, after_help = EXAMPLES, max_term_width = 120)]
+pub struct Arguments {
+    /// What to measure; `all` is everything, `ceiling-server` is what the others start for themselves
+    #[arg(required = true, value_name = "SCENARIO", value_parser = PossibleValuesParser::new(names()), hide_possible_values = false)]
+    pub scenarios: Vec<String>,
+
+    /// The arena to be measured [default: target/release/arena of this workspace]
+    #[arg(long, value_name = "PATH")]
+    arena: Option<PathBuf>,
+
+    /// Where the report goes as JSON [default: bench/results/latest.json of this workspace]
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Where data folders are made and removed; must be on a real disk [default: bench/.work of this workspace]
+    #[arg(long, value_name = "DIR")]
+    work: Option<PathBuf>,
+
+    /// Small sizes: everything in less than two minutes, to see that it works
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Client threads [default: one per processor]
+    #[arg(long)]
+    threads: Option<usize>,
+
+    /// Rounds against the arena and the ceiling in turn [default: 3; 1 if quick]
+    #[arg(long)]
+    rounds: Option<usize>,
+
+    /// Length of a round, in seconds [default: 5; 1 if quick]
+    #[arg(long)]
+    seconds: Option<f64>,
+
+    /// Of the scenario `games`.
+    #[command(flatten)]
+    pub games: games::Options,
+    /// Of the scenario `paced`.
+    #[command(flatten)]
+    pub paced: paced::Options,
+    /// Of the scenario `tail`.
+    #[command(flatten)]
+    pub tail: tail::Options,
+    /// Of the scenario `fanout`.
+    #[command(flatten)]
+    pub fanout: fanout::Options,
+    /// Of the scenario `lists`.
+    #[command(flatten)]
+    pub lists: lists::Options,
+    /// Of the scenario `memory`.
+    #[command(flatten)]
+    pub memory: memory::Options,
+}
+
+fn names() -> Vec<&'static str> {
+    let scenarios = scenarios::LIST.iter().map(|scenario| scenario.name);
+    scenarios.chain([ALL, CEILING_SERVER]).collect()
+}
+
+impl Arguments {
+    /// The binary to be measured.
+    pub fn arena(&self) -> PathBuf {
+        self.arena.clone().unwrap_or_else(|| workspace().join("target/release/arena"))
+    }
+
+    /// Where the report goes.
+    pub fn json(&self) -> PathBuf {
+        self.json.clone().unwrap_or_else(|| workspace().join("bench/results/latest.json"))
+    }
+
+    /// Where data folders are made.
+    pub fn work(&self) -> PathBuf {
+        self.work.clone().unwrap_or_else(|| workspace().join("bench/.work"))
+    }
+
+    /// Client threads.
+    pub fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
+    }
+
+    /// Rounds in turn.
+    pub fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
+    }
+
+    /// Length of a round.
+    ///
+    /// # Errors
+    /// If it was given as something that isn't a time.
+    pub fn round(&self) -> anyhow::Result<Duration> {
+        let seconds = self.seconds.unwrap_or(if self.quick { 1.0 } else { 5.0 });
+        Duration::try_from_secs_f64(seconds).map_err(|_| anyhow::anyhow!("--seconds {seconds} isn't a length of time"))
+    }
+
+    /// A crowd of so many connections.
+    pub fn crowd(&self, connections: usize) -> Crowd {
+        Crowd { threads: self.threads(), connections }
+    }
+
+    /// What was given, or else the size that suits.
+    pub fn size(&self, given: Option<u64>, full: u64, quick: u64) -> u64 {
+        given.unwrap_or(if self.quick { quick } else { full })
+    }
+}
+
+/// The workspace in which this binary was built.
+fn workspace() -> &'static Path {
+    let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
+    bench.parent().unwrap_or(bench)
+}

@@ -1,0 +1,114 @@
+//! The ceiling: a server that does nothing, as fast as axum can. What the same client reaches against it, in the same
+//! run, is what the arena's numbers are measured by. It runs as a process of its own, as the arena does, so that its CPU
+//! time can be read in the same way.
+//!
+//! Any method on any path is answered with `{}`. For fan-out there is the plainest stream that loses nothing: events lie
+//! one after another in memory, and each subscriber is sent what it hasn't got yet, up to 64 KiB at a time.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::response::Response;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// The path to which the ceiling's fan-out is published; as long as the arena's `/api/chat/send`.
+pub const PUBLISH: &str = "/api/chat/cast";
+
+/// Most bytes that go to a subscriber at a time.
+const PIECE: usize = 64 * 1024;
+
+/// Serves until the process is ended.
+///
+/// # Errors
+/// If it can't listen.
+pub fn serve() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("could not start the ceiling's runtime")?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("the ceiling could not listen")?;
+        let address = listener.local_addr().context("the ceiling has no address")?;
+        println!("the ceiling listens on http://{address}");
+        axum::serve(listener, router()).await.context("the ceiling could not serve")
+    })
+}
+
+fn router() -> Router {
+    Router::new()
+        .route("/api/chat/ws/{id}", get(subscribe))
+        .route(PUBLISH, post(publish))
+        .with_state(Arc::new(Log { events: Mutex::default(), grown: watch::Sender::default() }))
+        .fallback(nothing)
+}
+
+async fn nothing() -> Response {
+    json()
+}
+
+fn json() -> Response {
+    let mut response = Response::new(Body::from("{}"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// All events since the start, for all subscribers.
+struct Log {
+    events: Mutex<Events>,
+    grown: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Events {
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+async fn publish(State(log): State<Arc<Log>>, body: String) -> Response {
+    {
+        let mut events = log.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.count += 1;
+        // The message's own fields are taken over as they came: `{"channel":…}` without its first bracket.
+        let fields = body.trim_start_matches('{');
+        let index = events.count;
+        let event = format!(
+            "id: {index}\ndata: {{\"type\":\"new_message\",\"message\":{{\"index\":{index},\"timestamp\":1700000000000,{fields}}}\n\n"
+        );
+        events.bytes.extend_from_slice(event.as_bytes());
+    }
+    log.grown.send_replace(());
+    json()
+}
+
+async fn subscribe(State(log): State<Arc<Log>>) -> Response {
+    let grown = log.grown.subscribe();
+    let sent = log.events.lock().unwrap_or_else(PoisonError::into_inner).bytes.len();
+    let first = Bytes::from_static(b"data: {\"type\":\"initial\",\"messages\":[]}\n\n");
+    let pieces = stream::unfold((Some(first), sent, grown, log), |(first, mut sent, mut grown, log)| async move {
+        if let Some(first) = first {
+            return Some((Ok::<_, Infallible>(first), (None, sent, grown, log)));
+        }
+        loop {
+            grown.borrow_and_update();
+            let piece = {
+                let events = log.events.lock().unwrap_or_else(PoisonError::into_inner);
+                let end = events.bytes.len().min(sent + PIECE);
+                Bytes::copy_from_slice(&events.bytes[sent..end])
+            };
+            if !piece.is_empty() {
+                sent += piece.len();
+                return Some((Ok(piece), (None, sent, grown, log)));
+            }
+            grown.changed().await.ok()?;
+        }
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}

@@ -1,0 +1,183 @@
+//! One keep-alive HTTP/1.1 connection, as lean as a load generator needs it: hyper's own client connection, driven
+//! by the task that waits for the answer, so that a request costs no hop between tasks.
+//! What the requests say is left to the scenarios; event streams are read in `stream`.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use anyhow::{Context as _, bail};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+type Driver = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+
+/// Characters of a refusing answer that go into an error message.
+const EXCERPT: usize = 200;
+
+/// A connection on which requests follow one another.
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    socket: Socket,
+    host: HeaderValue,
+}
+
+/// The side of a connection that does the reading and writing, while somebody polls it.
+pub struct Socket {
+    driver: Pin<Box<Driver>>,
+    closed: bool,
+}
+
+/// A whole answer.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The body of an answer that has to be a 200.
+    ///
+    /// # Errors
+    /// Names `what` was asked, the status and the beginning of the body if it isn't.
+    pub fn ok(self, what: &str) -> anyhow::Result<Bytes> {
+        if self.status == StatusCode::OK {
+            return Ok(self.body);
+        }
+        let text = String::from_utf8_lossy(&self.body);
+        let excerpt: String = text.chars().take(EXCERPT).collect();
+        bail!("{what} was answered with {}: {excerpt}", self.status.as_u16());
+    }
+}
+
+impl Connection {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// If the server can't be reached.
+    pub async fn open(address: SocketAddr) -> anyhow::Result<Connection> {
+        let stream = TcpStream::connect(address).await.with_context(|| format!("could not connect to {address}"))?;
+        stream.set_nodelay(true).context("could not set TCP_NODELAY")?;
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await.context("HTTP handshake")?;
+        Ok(Connection {
+            sender,
+            socket: Socket { driver: Box::pin(driver), closed: false },
+            host: HeaderValue::from_str(&address.to_string()).context("address as header")?,
+        })
+    }
+
+    /// Sends a GET and reads the whole answer.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub async fn get(&mut self, target: &str) -> anyhow::Result<Answer> {
+        let request = self.request(Method::GET, target, Bytes::new())?;
+        self.exchange(request).await
+    }
+
+    /// Sends a POST with a JSON body and reads the whole answer.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub async fn post(&mut self, target: &str, body: impl Into<Bytes>) -> anyhow::Result<Answer> {
+        let mut request = self.request(Method::POST, target, body.into())?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.exchange(request).await
+    }
+
+    /// Sends a GET and gives the body over to be read piece by piece.
+    ///
+    /// # Errors
+    /// If the connection breaks, or the answer isn't a 200.
+    pub async fn subscribe(mut self, target: &str) -> anyhow::Result<(Socket, Incoming)> {
+        let mut request = self.request(Method::GET, target, Bytes::new())?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let response = self.send(request).await?;
+        if response.status() != StatusCode::OK {
+            let status = response.status();
+            let body = collect(&mut self.socket, response.into_body()).await?;
+            Answer { status, body }.ok("the subscription")?;
+            bail!("unreachable: the status is 200");
+        }
+        Ok((self.socket, response.into_body()))
+    }
+
+    fn request(&self, method: Method, target: &str, body: Bytes) -> anyhow::Result<Request<Full<Bytes>>> {
+        let uri = Uri::try_from(target).with_context(|| format!("`{target}` isn't a request target"))?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        request.headers_mut().insert(HOST, self.host.clone());
+        Ok(request)
+    }
+
+    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Answer> {
+        let response = self.send(request).await?;
+        let status = response.status();
+        let body = collect(&mut self.socket, response.into_body()).await?;
+        Ok(Answer { status, body })
+    }
+
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<Response<Incoming>> {
+        let Connection { sender, socket, .. } = self;
+        socket
+            .drive(async {
+                sender.ready().await?;
+                sender.send_request(request).await
+            })
+            .await
+            .context("the connection broke during a request")
+    }
+}
+
+impl Socket {
+    /// Waits for `waiting`, and does the connection's reading and writing meanwhile.
+    pub async fn drive<T>(&mut self, waiting: impl Future<Output = T>) -> T {
+        let mut waiting = pin!(waiting);
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = waiting.as_mut().poll(cx) {
+                return Poll::Ready(done);
+            }
+            if !self.closed {
+                // The driver's own error reaches `waiting` too, in more telling words.
+                self.closed = self.driver.as_mut().poll(cx).is_ready();
+            }
+            // What the driver has just read is there to be taken, without another turn of the task.
+            waiting.as_mut().poll(cx)
+        })
+        .await
+    }
+}
+
+/// Reads a body to its end; a body in one piece isn't copied.
+async fn collect(socket: &mut Socket, mut body: Incoming) -> anyhow::Result<Bytes> {
+    socket
+        .drive(async {
+            let mut first = Bytes::new();
+            let mut rest = BytesMut::new();
+            while let Some(frame) = body.frame().await {
+                let Ok(data) = frame.context("the connection broke during an answer")?.into_data() else { continue };
+                if first.is_empty() {
+                    first = data;
+                } else {
+                    rest.extend_from_slice(&data);
+                }
+            }
+            if rest.is_empty() {
+                return Ok(first);
+            }
+            let mut whole = BytesMut::with_capacity(first.len() + rest.len());
+            whole.extend_from_slice(&first);
+            whole.extend_from_slice(&rest);
+            Ok(whole.freeze())
+        })
+        .await
+}

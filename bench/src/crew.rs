@@ -1,0 +1,207 @@
+//! A crew: many workers on a few client threads, which get ready, start together and are waited for.
+//! Each thread has a runtime of its own, so that workers never move between cores. What a worker does is left to
+//! the scenarios.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use tokio::runtime::LocalRuntime;
+use tokio::task::JoinSet;
+
+/// Workers of one thread that get ready at the same time; a listen queue holds 128 to 4,096 connections.
+const PREPARED_AT_ONCE: usize = 48;
+
+/// Time that a crew has to get ready.
+const PREPARE_LIMIT: Duration = Duration::from_secs(120);
+
+/// The size of a crew and its patience.
+#[derive(Clone, Copy)]
+pub struct Crew {
+    /// Client threads.
+    pub threads: usize,
+    /// Workers, spread evenly over the threads.
+    pub workers: usize,
+    /// Time after which work that isn't done is given up as an error.
+    pub limit: Duration,
+}
+
+/// What a crew brought home.
+pub struct Shift<T, M> {
+    /// One result per worker, in no particular order.
+    pub results: Vec<T>,
+    /// The mark taken when all were ready.
+    pub start: M,
+    /// The mark taken when all were done.
+    pub end: M,
+}
+
+impl Crew {
+    /// Lets every worker `prepare`, takes a `mark`, lets them `work`, takes another.
+    ///
+    /// # Errors
+    /// The first error of a worker or a mark; or a sentence if the time is over.
+    pub fn run<S, T, M>(
+        self,
+        prepare: impl AsyncFn(usize) -> anyhow::Result<S> + Clone + Send + 'static,
+        work: impl AsyncFn(usize, S) -> anyhow::Result<T> + Clone + Send + 'static,
+        mut mark: impl FnMut() -> anyhow::Result<M>,
+    ) -> anyhow::Result<Shift<T, M>>
+    where
+        S: 'static,
+        T: Send + 'static,
+    {
+        let threads = self.threads.clamp(1, self.workers.max(1));
+        let gates = Arc::new(Gates {
+            ready: Barrier::new(threads + 1),
+            go: Barrier::new(threads + 1),
+            done: Barrier::new(threads + 1),
+            failed: AtomicBool::new(false),
+        });
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| {
+                let share: Vec<usize> = (thread..self.workers).step_by(threads).collect();
+                let (prepare, work, gates) = (prepare.clone(), work.clone(), gates.clone());
+                thread::spawn(move || work_share(share, prepare, work, &gates, self.limit))
+            })
+            .collect();
+        gates.ready.wait();
+        let start = mark();
+        gates.go.wait();
+        gates.done.wait();
+        let end = mark();
+        let mut results = Vec::with_capacity(self.workers);
+        for handle in handles {
+            results.extend(handle.join().map_err(|_| anyhow!("a client thread panicked"))??);
+        }
+        Ok(Shift { results, start: start?, end: end? })
+    }
+}
+
+/// Runs one future on the calling thread.
+///
+/// # Errors
+/// The future's own, or the runtime's.
+pub fn alone<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    LocalRuntime::new().context("could not start a client runtime")?.block_on(work)
+}
+
+/// Where the threads and the caller wait for each other. Every thread passes all three, whatever happens to it.
+struct Gates {
+    ready: Barrier,
+    go: Barrier,
+    done: Barrier,
+    failed: AtomicBool,
+}
+
+fn work_share<S: 'static, T: 'static>(
+    share: Vec<usize>,
+    prepare: impl AsyncFn(usize) -> anyhow::Result<S> + Clone + 'static,
+    work: impl AsyncFn(usize, S) -> anyhow::Result<T> + Clone + 'static,
+    gates: &Gates,
+    limit: Duration,
+) -> anyhow::Result<Vec<T>> {
+    let runtime = LocalRuntime::new().context("could not start a client runtime");
+    let prepared = runtime.as_ref().map_err(|err| anyhow!("{err:#}")).and_then(|runtime| {
+        runtime.block_on(async {
+            let all = prepare_share(share, prepare);
+            tokio::time::timeout(PREPARE_LIMIT, all).await.unwrap_or_else(|_| {
+                bail!("the clients were not connected within {} s", PREPARE_LIMIT.as_secs());
+            })
+        })
+    });
+    if prepared.is_err() {
+        gates.failed.store(true, Ordering::SeqCst);
+    }
+    gates.ready.wait();
+    gates.go.wait();
+    let results = match (runtime, prepared) {
+        (Err(err), _) | (_, Err(err)) => Err(err),
+        // Another thread has the error; this one only has to leave.
+        (Ok(_), Ok(_)) if gates.failed.load(Ordering::SeqCst) => Ok(Vec::new()),
+        (Ok(runtime), Ok(prepared)) => runtime.block_on(async {
+            tokio::time::timeout(limit, join_share(prepared, work)).await.unwrap_or_else(|_| {
+                bail!("the clients were not done within {} s", limit.as_secs());
+            })
+        }),
+    };
+    gates.done.wait();
+    results
+}
+
+async fn prepare_share<S: 'static>(
+    share: Vec<usize>,
+    prepare: impl AsyncFn(usize) -> anyhow::Result<S> + Clone + 'static,
+) -> anyhow::Result<Vec<(usize, S)>> {
+    let mut waiting = share.into_iter();
+    let mut running = JoinSet::new();
+    let mut prepared = Vec::new();
+    loop {
+        while running.len() < PREPARED_AT_ONCE
+            && let Some(worker) = waiting.next()
+        {
+            let prepare = prepare.clone();
+            running.spawn_local(async move { Ok::<_, anyhow::Error>((worker, prepare(worker).await?)) });
+        }
+        match running.join_next().await {
+            Some(done) => prepared.push(done.context("a client task panicked")??),
+            None => return Ok(prepared),
+        }
+    }
+}
+
+async fn join_share<S: 'static, T: 'static>(
+    prepared: Vec<(usize, S)>,
+    work: impl AsyncFn(usize, S) -> anyhow::Result<T> + Clone + 'static,
+) -> anyhow::Result<Vec<T>> {
+    let mut running = JoinSet::new();
+    for (worker, state) in prepared {
+        let work = work.clone();
+        running.spawn_local(async move { work(worker, state).await });
+    }
+    let mut results = Vec::with_capacity(running.len());
+    while let Some(done) = running.join_next().await {
+        results.push(done.context("a client task panicked")??);
+    }
+    Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crew(workers: usize) -> Crew {
+        Crew { threads: 2, workers, limit: Duration::from_secs(10) }
+    }
+
+    #[test]
+    fn every_worker_is_prepared_before_the_mark_and_works_after_it() {
+        let mut marks = 0;
+        let shift = crew(200)
+            .run(
+                async |worker| Ok(worker * 2),
+                async |worker, doubled| Ok(doubled - worker),
+                || {
+                    marks += 1;
+                    Ok(marks)
+                },
+            )
+            .unwrap();
+        let mut results = shift.results;
+        results.sort_unstable();
+        assert_eq!(results, (0..200).collect::<Vec<_>>());
+        assert_eq!((shift.start, shift.end), (1, 2));
+    }
+
+    #[test]
+    fn a_worker_that_cannot_get_ready_ends_the_shift_with_its_error() {
+        let shift = crew(3).run(
+            async |worker| if worker == 1 { bail!("no seat for {worker}") } else { Ok(()) },
+            async |_, ()| Ok(()),
+            || Ok(()),
+        );
+        assert_eq!(shift.err().unwrap().to_string(), "no seat for 1");
+    }
+}

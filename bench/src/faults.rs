@@ -1,0 +1,65 @@
+//! What went wrong during a measurement: how often, and the first few in words.
+
+use std::collections::BTreeMap;
+
+/// Different sentences that are kept; the count goes on.
+const KEPT: usize = 5;
+
+/// A count of faults with some of their sentences.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    count: u64,
+    sentences: BTreeMap<String, u64>,
+}
+
+impl Faults {
+    /// Adds one.
+    pub fn add(&mut self, fault: &anyhow::Error) {
+        self.add_sentence(format!("{fault:#}"), 1);
+    }
+
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: Faults) {
+        let told: u64 = other.sentences.values().sum();
+        self.count += other.count - told;
+        for (sentence, count) in other.sentences {
+            self.add_sentence(sentence, count);
+        }
+    }
+
+    fn add_sentence(&mut self, sentence: String, count: u64) {
+        self.count += count;
+        if self.sentences.len() < KEPT || self.sentences.contains_key(&sentence) {
+            *self.sentences.entry(sentence).or_default() += count;
+        }
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Some of them, each with how often it occurred.
+    pub fn sentences(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.sentences.iter().map(|(sentence, count)| (sentence.as_str(), *count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_keeps_the_count_though_not_every_sentence() {
+        let mut one = Faults::default();
+        for number in 0..10 {
+            one.add(&anyhow::anyhow!("fault {number}"));
+        }
+        let mut other = Faults::default();
+        other.add(&anyhow::anyhow!("fault 0"));
+        other.merge(one);
+        assert_eq!(other.count(), 11);
+        assert_eq!(other.sentences().next(), Some(("fault 0", 2)));
+        assert_eq!(other.sentences().count(), KEPT);
+    }
+}

@@ -1,0 +1,74 @@
+//! The machine that a report was made on: what a reader needs in order to judge absolute numbers.
+
+use std::fs::{self, File};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::thread;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::latency::median;
+
+/// Writes of which the median is taken.
+const SYNCS: usize = 100;
+
+/// The machine, its disk, and the time.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    /// Seconds since the epoch.
+    pub at_unix_s: u64,
+    /// Processors that may be used; client and server share them.
+    pub cores: usize,
+    /// The processor's name.
+    pub processor: String,
+    /// The kernel's version.
+    pub kernel: String,
+    /// Load over the minute before the run; much above 0 means that others were at work.
+    pub load_before: f64,
+    /// Median time to write 4 KiB and have them on disk, in microseconds.
+    pub fdatasync_us: f64,
+}
+
+impl Machine {
+    /// Looks at this machine, and at the disk below `work`.
+    ///
+    /// # Errors
+    /// If `work` can't be written.
+    pub fn look(work: &Path) -> anyhow::Result<Machine> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let model = cpuinfo.lines().find(|line| line.starts_with("model name"));
+        Ok(Machine {
+            at_unix_s: now_unix_s(),
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            processor: model.and_then(|line| line.split_once(": ")).map_or("unknown", |(_, name)| name).to_owned(),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            load_before: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0),
+            fdatasync_us: fdatasync_us(work)?,
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a report says when it was made; nothing is decided by it")]
+fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
+fn fdatasync_us(work: &Path) -> anyhow::Result<f64> {
+    fs::create_dir_all(work).with_context(|| format!("could not make {}", work.display()))?;
+    let mut file: File =
+        tempfile::tempfile_in(work).with_context(|| format!("could not write in {}", work.display()))?;
+    let page = [0x5a; 4096];
+    let mut took = Vec::with_capacity(SYNCS);
+    for number in 0..SYNCS {
+        let start = Instant::now();
+        // Overwrites what is there from the second time on, as a journal that is used again does.
+        file.seek(SeekFrom::Start((number % 2 * page.len()) as u64))?;
+        file.write_all(&page)?;
+        file.sync_data()?;
+        took.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(took))
+}

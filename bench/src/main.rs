@@ -1,0 +1,100 @@
+//! `arena-bench`: the load generator. Starts the real arena as a child, plays against it over HTTP, and prints what came
+//! out beside the goals of the design; see `bench/README.md`.
+//! The scenarios are in `scenarios`, a file each; `connection` and `stream` are the client, `crew` and `crowd` are many of
+//! them, `server` and `usage` the process under load, `ceiling` what it is measured by.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing the results is what this binary is for")]
+
+mod arguments;
+mod ceiling;
+mod connection;
+mod crew;
+mod crowd;
+mod faults;
+mod latency;
+mod limits;
+mod machine;
+mod psi;
+mod report;
+mod scenarios;
+mod server;
+mod stream;
+mod usage;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use serde_json::json;
+
+use crate::arguments::{ALL, Arguments, CEILING_SERVER};
+use crate::machine::Machine;
+use crate::report::Report;
+use crate::scenarios::Scenario;
+
+/// The ceiling should be as fast as the arena might be, which uses the same allocator; the client gains too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = if arguments.scenarios.iter().any(|name| name == CEILING_SERVER) {
+        ceiling::serve()
+    } else {
+        measure(&arguments)
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(err) => {
+            eprintln!("arena-bench: {err:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<()> {
+    let wanted = |scenario: &&Scenario| {
+        arguments.scenarios.iter().any(|name| name == scenario.name || (name == ALL && scenario.in_all))
+    };
+    // Only what isn't part of `all` can do without.
+    if scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.in_all) {
+        server::check_binary(&arguments.arena())?;
+    }
+    server::sweep(&arguments.work())?;
+    let machine = Machine::look(&arguments.work())?;
+    let start = Instant::now();
+    let mut report = Report::default();
+    for scenario in scenarios::LIST.iter().filter(wanted) {
+        eprintln!("{}: {}", scenario.name, scenario.about);
+        // The others can still be measured.
+        if let Err(err) = (scenario.run)(arguments, &mut report) {
+            eprintln!("{}: {err:#}", scenario.name);
+            report.failure(scenario.name, &err);
+        }
+    }
+    // A pipe has no width; then the table is as wide as it needs to be.
+    println!("{}", report.table());
+    println!(
+        "{} cores ({}), fdatasync {:.0} µs, load before {:.2}; client and server share the cores.{}",
+        machine.cores,
+        machine.processor,
+        machine.fdatasync_us,
+        machine.load_before,
+        if arguments.quick { " Quick: sizes are smaller than those that the goals speak of." } else { "" },
+    );
+    let settings = json!({
+        "quick": arguments.quick,
+        "scenarios": arguments.scenarios,
+        "rounds": arguments.rounds(),
+        "seconds_per_round": arguments.round()?.as_secs_f64(),
+        "client_threads": arguments.threads(),
+    });
+    let path = arguments.json();
+    report.write_json(&path, &machine, &settings)?;
+    eprintln!("{:.0} s in all; the whole report is in {}", start.elapsed().as_secs_f64(), path.display());
+    match report.trouble() {
+        None => Ok(()),
+        Some(trouble) => Err(anyhow::anyhow!(trouble)).context("not everything went well"),
+    }
+}

@@ -1,0 +1,263 @@
+//! One game of PSI, played from both seats over HTTP in eleven requests, each answer checked; and the same eleven
+//! requests for the ceiling, whose answers say nothing.
+//! Who plays how many games at once is left to `crowd` and the scenarios.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+use memchr::memmem;
+use serde::Deserialize;
+
+use crate::connection::Connection;
+use crate::latency::Latencies;
+
+/// Requests of one game.
+pub const REQUESTS_PER_GAME: u64 = 11;
+
+/// What a player says in the chat before it guesses.
+const SMALL_TALK: &str = "I hold 13 numbers between 100 and 900. Shall we compare notes, one by one?";
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opposite {
+    /// An arena: answers are read and checked.
+    Arena,
+    /// The ceiling: ids and sets are made up, of the same length, so that the requests have the same size.
+    Ceiling,
+}
+
+/// The steps of a game; both players do each of them, except the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// POST the session.
+    Create,
+    /// POST a join.
+    Join,
+    /// GET the operator's channel, for the private set.
+    Sync,
+    /// POST a chat message.
+    Chat,
+    /// POST the guess.
+    Guess,
+    /// GET the operator's channel, for the end of the game.
+    End,
+}
+
+impl Step {
+    /// All steps in the order in which they are played.
+    pub const ALL: [Step; 6] = [Step::Create, Step::Join, Step::Sync, Step::Chat, Step::Guess, Step::End];
+
+    /// Its name in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Create => "create",
+            Step::Join => "join",
+            Step::Sync => "sync",
+            Step::Chat => "chat",
+            Step::Guess => "guess",
+            Step::End => "sync at the end",
+        }
+    }
+}
+
+/// Latencies per step, indexed as [`Step::ALL`].
+#[derive(Debug, Clone, Default)]
+pub struct StepLatencies([Latencies; 6]);
+
+impl StepLatencies {
+    fn record(&mut self, step: Step, since: Instant) {
+        self.0[step as usize].record(since.elapsed());
+    }
+
+    /// Those of one step.
+    pub fn of(&self, step: Step) -> &Latencies {
+        &self.0[step as usize]
+    }
+
+    /// Those of all steps.
+    pub fn all(&self) -> Latencies {
+        let mut all = Latencies::default();
+        for latencies in &self.0 {
+            all.merge(latencies);
+        }
+        all
+    }
+
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &StepLatencies) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+/// A session as its creator knows it.
+#[derive(Debug, Clone)]
+pub struct Invited {
+    /// The session's id.
+    pub id: String,
+    /// The invites, one per seat.
+    pub invites: Vec<String>,
+}
+
+/// Creates a session of PSI.
+///
+/// # Errors
+/// If the server doesn't answer with a session and two invites.
+pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
+    #[derive(Deserialize)]
+    struct Challenge {
+        id: String,
+        invites: Vec<String>,
+    }
+    let body = connection.post("/api/challenges/psi", "{}").await?.ok("create")?;
+    if opposite == Opposite::Ceiling {
+        let id = "01234567-89ab-7cde-8f01-23456789abcd".to_owned();
+        return Ok(Invited { invites: vec![format!("inv_{id}"); 2], id });
+    }
+    let Challenge { id, invites } =
+        serde_json::from_slice(&body).context("the answer to create isn't a session with invites")?;
+    ensure!(invites.len() == 2, "a session of PSI came with {} invites instead of 2", invites.len());
+    Ok(Invited { id, invites })
+}
+
+/// Takes a seat.
+///
+/// # Errors
+/// If the server refuses.
+pub async fn join(connection: &mut Connection, invite: &str) -> anyhow::Result<()> {
+    connection.post("/api/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
+}
+
+/// The body of a chat message; `content` must need no escaping.
+pub fn chat_body(session: &str, content: &str, from: &str) -> String {
+    format!(r#"{{"channel":"{session}","content":"{content}","from":"{from}"}}"#)
+}
+
+/// Plays one whole game: creates it, joins, reads, chats, guesses right from both seats and sees it end with full scores.
+///
+/// Latencies are recorded; that of the first step counts from `intended`, when the game was meant to start, the others
+/// from the answer before, which they had to wait for.
+///
+/// # Errors
+/// The first thing that isn't as it must be, as a sentence. The connection may be unusable afterwards.
+pub async fn play(
+    connection: &mut Connection,
+    opposite: Opposite,
+    intended: Instant,
+    latencies: &mut StepLatencies,
+) -> anyhow::Result<()> {
+    let Invited { id, invites } = create(connection, opposite).await?;
+    latencies.record(Step::Create, intended);
+
+    for invite in &invites {
+        let sent = Instant::now();
+        join(connection, invite).await?;
+        latencies.record(Step::Join, sent);
+    }
+
+    let mut sets = Vec::with_capacity(2);
+    for invite in &invites {
+        let sent = Instant::now();
+        let messages = sync(connection, &id, invite).await?;
+        latencies.record(Step::Sync, sent);
+        sets.push(match opposite {
+            Opposite::Arena => private_set(&messages)?,
+            Opposite::Ceiling => vec![123, 456, 789],
+        });
+    }
+
+    for invite in &invites {
+        let sent = Instant::now();
+        connection.post("/api/chat/send", chat_body(&id, SMALL_TALK, invite)).await?.ok("chat")?;
+        latencies.record(Step::Chat, sent);
+    }
+
+    let guess = listed(&intersection(&sets[0], &sets[1]));
+    for invite in &invites {
+        let sent = Instant::now();
+        let body = format!(r#"{{"challengeId":"{id}","messageType":"guess","content":"{guess}","from":"{invite}"}}"#);
+        connection.post("/api/arena/message", body).await?.ok("guess")?;
+        latencies.record(Step::Guess, sent);
+    }
+
+    for invite in &invites {
+        let sent = Instant::now();
+        let messages = sync(connection, &id, invite).await?;
+        latencies.record(Step::End, sent);
+        if opposite == Opposite::Arena {
+            check_end(&messages)?;
+        }
+    }
+    Ok(())
+}
+
+async fn sync(connection: &mut Connection, session: &str, from: &str) -> anyhow::Result<bytes::Bytes> {
+    connection.get(&format!("/api/arena/sync?channel={session}&from={from}")).await?.ok("sync")
+}
+
+/// The numbers of the one `Your private set is: {…}.` that a player sees. Two would be a leak.
+fn private_set(messages: &[u8]) -> anyhow::Result<Vec<u32>> {
+    const BEGIN: &[u8] = b"Your private set is: {";
+    let mut found = memmem::find_iter(messages, BEGIN);
+    let Some(at) = found.next() else { bail!("a player was not told its private set") };
+    ensure!(found.next().is_none(), "a player sees more than one private set");
+    let numbers = &messages[at + BEGIN.len()..];
+    let end = memchr::memchr(b'}', numbers).context("a private set has no end")?;
+    let numbers = str::from_utf8(&numbers[..end]).context("a private set isn't text")?;
+    let numbers: Result<Vec<u32>, _> = numbers.split(',').map(|number| number.trim().parse()).collect();
+    numbers.context("a private set has something else than numbers")
+}
+
+/// Numbers that both sets hold; the sets are small.
+fn intersection(one: &[u32], other: &[u32]) -> Vec<u32> {
+    one.iter().copied().filter(|number| other.contains(number)).collect()
+}
+
+fn listed(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    numbers.join(", ")
+}
+
+/// Whether the game is seen to have ended, and two right guesses to have been worth full scores.
+fn check_end(messages: &[u8]) -> anyhow::Result<()> {
+    let Some(at) = memmem::find(messages, b"Game ended.") else { bail!("the end of a game was not seen") };
+    // In JSON the quotes of the message are escaped.
+    let full = memmem::find_iter(&messages[at..], br#"{\"security\":1,\"utility\":1}"#).count();
+    ensure!(full == 2, "two right guesses earned {full} full scores instead of 2");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_set_is_read_out_of_the_operators_message() {
+        let messages =
+            br#"{"messages":[{"content":"","redacted":true},{"content":"Your private set is: {101, 205, 900}."}]}"#;
+        assert_eq!(private_set(messages).unwrap(), [101, 205, 900]);
+    }
+
+    #[test]
+    fn a_second_private_set_is_an_error() {
+        let messages = b"Your private set is: {1}. Your private set is: {2}.";
+        assert_eq!(private_set(messages).unwrap_err().to_string(), "a player sees more than one private set");
+    }
+
+    #[test]
+    fn the_guess_is_what_both_sets_hold() {
+        assert_eq!(listed(&intersection(&[101, 205, 333], &[205, 333, 400])), "205, 333");
+    }
+
+    #[test]
+    fn a_game_has_ended_well_only_with_two_full_scores() {
+        let ended = |second: &str| {
+            let first = r#"{\"security\":1,\"utility\":1}"#;
+            format!(r#""content":"Game ended.\n\nScores are:\n- Player 1: {first}\n- Player 2: {second}""#)
+        };
+        assert!(check_end(ended(r#"{\"security\":1,\"utility\":1}"#).as_bytes()).is_ok());
+        assert!(check_end(ended(r#"{\"security\":1,\"utility\":-1}"#).as_bytes()).is_err());
+        assert!(check_end(b"Player inv_1 sent a guess").is_err());
+    }
+}

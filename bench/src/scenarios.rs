@@ -1,0 +1,70 @@
+//! What is measured: a file per scenario, and the list of them.
+
+pub mod ceiling;
+pub mod fanout;
+pub mod games;
+pub mod lists;
+pub mod memory;
+pub mod paced;
+pub mod tail;
+
+use crate::arguments::Arguments;
+use crate::report::Report;
+
+/// One thing that is measured.
+pub struct Scenario {
+    /// Its name on the command line and in the report.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Whether `all` includes it.
+    pub in_all: bool,
+    /// Measures and adds rows to the report.
+    pub run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,
+}
+
+/// All scenarios, in the order in which `all` runs them.
+pub const LIST: &[Scenario] = &[
+    Scenario {
+        name: "games",
+        about: "whole PSI games, flat out, against the arena and the ceiling",
+        in_all: true,
+        run: games::run,
+    },
+    Scenario {
+        name: "paced",
+        about: "whole PSI games at a given rate, latencies from the intended start",
+        in_all: true,
+        run: paced::run,
+    },
+    Scenario {
+        name: "tail",
+        about: "the last messages of a long channel against those of a short one",
+        in_all: true,
+        run: tail::run,
+    },
+    Scenario {
+        name: "fanout",
+        about: "one session's chat to thousands of subscribers",
+        in_all: true,
+        run: fanout::run,
+    },
+    Scenario {
+        name: "lists",
+        about: "list pages of a store full of sessions, and how fast it starts",
+        in_all: true,
+        run: lists::run,
+    },
+    Scenario {
+        name: "memory",
+        about: "memory when idle, after many games, and per open session",
+        in_all: true,
+        run: memory::run,
+    },
+    Scenario {
+        name: "ceiling",
+        about: "the ceiling alone: what this client and this machine can do",
+        in_all: false,
+        run: ceiling::run,
+    },
+];

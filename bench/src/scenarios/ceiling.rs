@@ -1,0 +1,37 @@
+//! The ceiling alone, without an arena: what this client and this machine can do at most. Not part of `all`, where each
+//! scenario takes the ceiling in turn with the arena.
+
+use crate::arguments::Arguments;
+use crate::crowd::Until;
+use crate::psi::Opposite;
+use crate::report::Report;
+use crate::scenarios::fanout;
+use crate::server::Server;
+
+const NAME: &str = "ceiling";
+
+/// Measures.
+///
+/// # Errors
+/// If the ceiling doesn't come up.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let ceiling = Server::start_ceiling(&arguments.work())?;
+    for &connections in &arguments.games.connections {
+        let crowd = arguments.crowd(connections);
+        crowd.play(&ceiling, Opposite::Ceiling, Until::Elapsed(arguments.round()? / 5))?;
+        let round = crowd.play(&ceiling, Opposite::Ceiling, Until::Elapsed(arguments.round()?))?;
+        report.faults("ceiling", &round.faults);
+        report.row(NAME, format!("{connections} connections: requests/s"), round.rate(), "").note(format!(
+            "CPU per request: server {:.1} µs, client {:.1} µs",
+            round.server_us_per_request(),
+            round.client_us_per_request()
+        ));
+        report.p99(NAME, &format!("{connections} connections: all requests"), round.latencies.all().summary());
+    }
+    drop(ceiling);
+    let (rate, server_us, client_us) = fanout::ceiling_alone(arguments)?;
+    report
+        .row(NAME, format!("{} subscribers: deliveries/s", arguments.fanout.subscribers), rate, "")
+        .note(format!("CPU per delivery: server {server_us:.2} µs, client {client_us:.2} µs"));
+    Ok(())
+}

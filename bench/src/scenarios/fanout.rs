@@ -1,0 +1,306 @@
+//! One session's chat to thousands of subscribers on event streams: flat out, in turn against the arena and the ceiling;
+//! paced, for latencies; and with very many subscribers, for memory. Every subscriber checks that it gets every message
+//! once, in order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::arguments::Arguments;
+use crate::ceiling;
+use crate::connection::Connection;
+use crate::crew::{self, Crew};
+use crate::crowd::{Mark, Spent};
+use crate::latency::{Latencies, LatencySummary, median};
+use crate::limits;
+use crate::psi::{self, Invited, Opposite, chat_body};
+use crate::report::{Goal, Report};
+use crate::server::{ArenaFolder, Server};
+use crate::stream::{EventStream, Postmark};
+
+const NAME: &str = "fanout";
+
+/// Connections that publish flat out.
+const PUBLISHERS: usize = 8;
+
+/// 3 times what the reference server delivers on the machine of `crates.md`; it isn't measured here.
+const DELIVERIES_PER_SECOND: f64 = 210_000.0;
+
+/// Sizes of this scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "fanout")]
+pub struct Options {
+    /// Subscribers
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub subscribers: usize,
+    /// Messages that each of them gets, flat out [default: 2000; 300 if quick]
+    #[arg(long, value_name = "N")]
+    fanout_messages: Option<u64>,
+    /// Messages per second in the paced part
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    fanout_rate: u64,
+    /// Subscribers in the part about memory
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    many_subscribers: usize,
+    /// Messages that each of those gets [default: 50; 10 if quick]
+    #[arg(long, value_name = "N")]
+    many_messages: Option<u64>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// If a server doesn't come up or refuses, if a message is lost, doubled or out of order, or if the system doesn't allow as
+/// many connections.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let Options { subscribers, fanout_rate, many_subscribers, .. } = arguments.fanout;
+    let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
+    let many_messages = arguments.size(arguments.fanout.many_messages, 50, 10);
+    let paced_messages = fanout_rate * arguments.size(None, 10, 3);
+    // Before the servers are started, which inherit it.
+    limits::make_room_for(subscribers.max(many_subscribers) as u64)?;
+    let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
+    let arena = folder.start()?;
+    let threads = arguments.threads();
+
+    let flat_out = Audience { threads, subscribers, messages, pace: Pace::FlatOut };
+    let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
+    for number in 1..=arguments.rounds() {
+        eprintln!("fanout: {subscribers} subscribers, round {number} of {}", arguments.rounds());
+        of_arena.push(flat_out.listen(&arena, Opposite::Arena)?);
+        of_ceiling.push(flat_out.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?);
+    }
+    let mid = |fanouts: &[Fanout], value: fn(&Fanout) -> f64| median(fanouts.iter().map(value));
+    let share = median(of_arena.iter().zip(&of_ceiling).map(|(arena, ceiling)| arena.rate() / ceiling.rate()));
+    let at = format!("{subscribers} subscribers, flat out");
+    report
+        .row(NAME, format!("{at}: deliveries/s"), mid(&of_arena, Fanout::rate), "")
+        .goal(Goal::AtLeast(DELIVERIES_PER_SECOND))
+        .note("goal: 3 × the peer's 70,000, as observed when the goals were set");
+    report
+        .row(NAME, format!("{at}: share of the ceiling"), share * 100.0, "%")
+        .note(format!("ceiling {:.0} deliveries/s", mid(&of_ceiling, Fanout::rate)));
+    report
+        .row(NAME, format!("{at}: server CPU per delivery"), mid(&of_arena, Fanout::server_us), "µs")
+        .goal(Goal::AtMost(10.0))
+        .note(format!(
+            "ceiling {:.2} µs; client {:.2} and {:.2} µs",
+            mid(&of_ceiling, Fanout::server_us),
+            mid(&of_arena, Fanout::client_us),
+            mid(&of_ceiling, Fanout::client_us)
+        ));
+
+    eprintln!("fanout: {subscribers} subscribers, {fanout_rate} messages/s");
+    let paced = Audience { pace: Pace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
+    let paced_arena = paced.listen(&arena, Opposite::Arena)?;
+    let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?;
+    let at = format!("{subscribers} subscribers, {fanout_rate} messages/s");
+    report.p99(NAME, &format!("{at}: from send to receipt"), paced_arena.latency);
+    report.p99(NAME, &format!("{at}: the same, ceiling"), paced_ceiling.latency);
+    report
+        .row(NAME, format!("{at}: server CPU per delivery"), paced_arena.server_us(), "µs")
+        .goal(Goal::AtMost(10.0))
+        .note(format!("ceiling {:.2} µs", paced_ceiling.server_us()));
+    arena.terminate()?;
+
+    eprintln!("fanout: {many_subscribers} subscribers");
+    // A server that hasn't served yet, so that memory kept from before isn't used again without being counted.
+    let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
+    let arena = folder.start()?;
+    let many = Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: Pace::FlatOut };
+    let idle_kib = arena.usage()?.rss_kib;
+    let fanout = many.listen(&arena, Opposite::Arena)?;
+    arena.terminate()?;
+    let per_subscriber = |rss_kib: u64| rss_kib.saturating_sub(idle_kib) as f64 / many_subscribers as f64;
+    let at = format!("{many_subscribers} subscribers");
+    report
+        .row(NAME, format!("{at}: server memory each, connected"), per_subscriber(fanout.connected_kib), "KiB")
+        .goal(Goal::AtMost(16.0))
+        .note(format!("after {many_messages} messages each {:.1} KiB", per_subscriber(fanout.ended_kib)));
+    report.row(NAME, format!("{at}: deliveries/s"), fanout.rate(), "");
+    report.row(NAME, format!("{at}: server CPU per delivery"), fanout.server_us(), "µs").goal(Goal::AtMost(10.0));
+    // A loss would have been an error before this line.
+    report.row(NAME, "messages lost, doubled or out of order", 0.0, "").goal(Goal::AtMost(0.0));
+
+    let all = [("arena", &of_arena), ("ceiling", &of_ceiling)];
+    for (name, fanouts) in all {
+        let rounds: Vec<_> = fanouts.iter().map(Fanout::json).collect();
+        report.detail(NAME, format!("{name}, flat out"), json!(rounds));
+    }
+    report.detail(NAME, "arena, paced", paced_arena.json());
+    report.detail(NAME, "ceiling, paced", paced_ceiling.json());
+    report.detail(NAME, "arena, many subscribers", fanout.json());
+    Ok(())
+}
+
+/// Fan-out of the ceiling alone, flat out: deliveries per second, and what each costs the server and this client in
+/// microseconds of CPU.
+///
+/// # Errors
+/// As [`run`].
+pub fn ceiling_alone(arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
+    let subscribers = arguments.fanout.subscribers;
+    limits::make_room_for(subscribers as u64)?;
+    let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
+    let audience = Audience { threads: arguments.threads(), subscribers, messages, pace: Pace::FlatOut };
+    let fanout = audience.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?;
+    Ok((fanout.rate(), fanout.server_us(), fanout.client_us()))
+}
+
+/// The ceiling has one stream only, so each measurement takes a ceiling of its own.
+fn fresh_ceiling(arguments: &Arguments) -> anyhow::Result<Server> {
+    Server::start_ceiling(&arguments.work())
+}
+
+/// How messages are published.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    /// As fast as [`PUBLISHERS`] connections can, each waiting for its answer.
+    FlatOut,
+    /// By one connection, at even intervals.
+    PerSecond(u64),
+}
+
+/// Subscribers, and what they are sent.
+#[derive(Debug, Clone, Copy)]
+struct Audience {
+    threads: usize,
+    subscribers: usize,
+    messages: u64,
+    pace: Pace,
+}
+
+/// What came of it.
+struct Fanout {
+    deliveries: u64,
+    spent: Spent,
+    latency: LatencySummary,
+    connected_kib: u64,
+    ended_kib: u64,
+}
+
+impl Fanout {
+    fn rate(&self) -> f64 {
+        self.deliveries as f64 / self.spent.seconds
+    }
+
+    fn server_us(&self) -> f64 {
+        self.spent.server_cpu_us / self.deliveries as f64
+    }
+
+    fn client_us(&self) -> f64 {
+        self.spent.client_cpu_us / self.deliveries as f64
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "deliveries": self.deliveries,
+            "seconds": self.spent.seconds,
+            "deliveries_per_second": self.rate(),
+            "server_us_per_delivery": self.server_us(),
+            "client_us_per_delivery": self.client_us(),
+            "latency_from_intended_send": self.latency,
+            "connected_rss_kib": self.connected_kib,
+            "ended_rss_kib": self.ended_kib,
+        })
+    }
+}
+
+/// A worker: some listen, some talk.
+enum Guest {
+    Listener(Box<EventStream>),
+    Talker(Connection),
+}
+
+impl Audience {
+    /// Subscribes to a new session, publishes, and waits until everybody has everything.
+    fn listen(self, server: &Server, opposite: Opposite) -> anyhow::Result<Fanout> {
+        let Audience { threads, subscribers, messages, pace } = self;
+        let address = server.address();
+        let Invited { id, invites } = crew::alone(async {
+            let mut connection = Connection::open(address).await?;
+            let invited = psi::create(&mut connection, opposite).await?;
+            for invite in &invited.invites {
+                psi::join(&mut connection, invite).await?;
+            }
+            Ok(invited)
+        })?;
+        let target = match opposite {
+            Opposite::Arena => "/api/chat/send",
+            Opposite::Ceiling => ceiling::PUBLISH,
+        };
+        let session = id.clone();
+        let talkers = if matches!(pace, Pace::FlatOut) { PUBLISHERS } else { 1 };
+        let (postmark, begun) = (Postmark::new(), Arc::new(AtomicU64::new(0)));
+        let crew = Crew { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
+        let shift = crew.run(
+            async move |worker| {
+                let connection = Connection::open(address).await?;
+                Ok(if worker < subscribers {
+                    Guest::Listener(Box::new(EventStream::open(connection, &session).await?))
+                } else {
+                    Guest::Talker(connection)
+                })
+            },
+            async move |worker, guest| {
+                let mut latencies = Latencies::default();
+                match guest {
+                    Guest::Listener(mut stream) => {
+                        stream
+                            .read_until(messages, |event, now| {
+                                // Flat out, messages wait in the publisher's turn; that latency would say nothing.
+                                if matches!(pace, Pace::PerSecond(_))
+                                    && let Some(age) = postmark.age(event, now)
+                                {
+                                    latencies.record(age);
+                                }
+                            })
+                            .await?;
+                        // Stays connected until the memory was read.
+                        Ok((latencies, Some(stream)))
+                    }
+                    Guest::Talker(mut connection) => {
+                        let start = Instant::now();
+                        let from = &invites[worker % 2];
+                        loop {
+                            let number = begun.fetch_add(1, Ordering::Relaxed);
+                            if number >= messages {
+                                return Ok((latencies, None));
+                            }
+                            let intended = match pace {
+                                Pace::FlatOut => Instant::now(),
+                                Pace::PerSecond(rate) => {
+                                    let intended = start + Duration::from_nanos(1_000_000_000 * number / rate);
+                                    if intended > Instant::now() {
+                                        tokio::time::sleep_until(intended.into()).await;
+                                        // Tokio's clock counts whole milliseconds: the rest isn't the server's.
+                                        Instant::now()
+                                    } else {
+                                        // The answer before came late, and so does this message.
+                                        intended
+                                    }
+                                }
+                            };
+                            let body = chat_body(&id, &postmark.content(intended), from);
+                            connection.post(target, body).await?.ok("chat")?;
+                        }
+                    }
+                }
+            },
+            || Mark::take(server.pid()),
+        )?;
+        let mut latencies = Latencies::default();
+        for (more, _) in &shift.results {
+            latencies.merge(more);
+        }
+        Ok(Fanout {
+            deliveries: subscribers as u64 * messages,
+            spent: shift.start.until(&shift.end),
+            latency: latencies.summary(),
+            connected_kib: shift.start.server().rss_kib,
+            ended_kib: shift.end.server().rss_kib,
+        })
+    }
+}

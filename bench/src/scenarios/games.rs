@@ -1,0 +1,135 @@
+//! Whole PSI games, flat out: a fixed number of connections, each playing game after game from both seats, in turn against
+//! the arena and against the ceiling.
+
+use serde_json::{Value, json};
+
+use crate::arguments::Arguments;
+use crate::crowd::{Round, Until};
+use crate::latency::median;
+use crate::psi::{Opposite, Step, StepLatencies};
+use crate::report::{Goal, Report};
+use crate::server::{ArenaFolder, Server};
+
+const NAME: &str = "games";
+
+/// 20 times what the reference server plays in memory on the machine of `crates.md`; it isn't measured here.
+const GAMES_PER_SECOND: f64 = 4_200.0;
+
+/// Sizes of this scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "games")]
+pub struct Options {
+    /// Connections, each a player of both seats; a row of measurements for each number
+    #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "16,64,256")]
+    pub connections: Vec<usize>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// If a server doesn't come up or ends.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
+    let arena = folder.start()?;
+    let ceiling = Server::start_ceiling(&arguments.work())?;
+    for &connections in &arguments.games.connections {
+        measure(arguments, report, &arena, &ceiling, connections)?;
+    }
+    report.detail(NAME, "bytes on disk at the end", json!(folder.size()?));
+    arena.terminate()?;
+    Ok(())
+}
+
+fn measure(
+    arguments: &Arguments,
+    report: &mut Report,
+    arena: &Server,
+    ceiling: &Server,
+    connections: usize,
+) -> anyhow::Result<()> {
+    let crowd = arguments.crowd(connections);
+    let (length, rounds) = (arguments.round()?, arguments.rounds());
+    // Unmeasured: caches fill, allocators grow, statements are prepared.
+    let warm_up = Until::Elapsed(length / 5);
+    let mut faults = crowd.play(arena, Opposite::Arena, warm_up)?.faults;
+    crowd.play(ceiling, Opposite::Ceiling, warm_up)?;
+
+    let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
+    for number in 1..=rounds {
+        eprintln!("games: {connections} connections, round {number} of {rounds}");
+        of_arena.push(crowd.play(arena, Opposite::Arena, Until::Elapsed(length))?);
+        of_ceiling.push(crowd.play(ceiling, Opposite::Ceiling, Until::Elapsed(length))?);
+    }
+
+    let mid = |rounds: &[Round], value: fn(&Round) -> f64| median(rounds.iter().map(value));
+    let (rate, ceiling_rate) = (mid(&of_arena, Round::rate), mid(&of_ceiling, Round::rate));
+    let cpu = mid(&of_arena, Round::server_us_per_request);
+    let ceiling_cpu = mid(&of_ceiling, Round::server_us_per_request);
+    let client_cpu = mid(&of_arena, Round::client_us_per_request);
+    let ceiling_client_cpu = mid(&of_ceiling, Round::client_us_per_request);
+    let latencies = merged(&of_arena);
+    // Each share is taken within its own round, where the machine was the same for both.
+    let share = median(of_arena.iter().zip(&of_ceiling).map(|(arena, ceiling)| arena.rate() / ceiling.rate()));
+
+    let at = format!("{connections} connections");
+    report
+        .row(NAME, format!("{at}: games/s"), mid(&of_arena, |round| round.games as f64 / round.spent.seconds), "")
+        .goal(Goal::AtLeast(GAMES_PER_SECOND))
+        .note("goal: 20 × the peer's 210, as observed when the goals were set");
+    report.row(NAME, format!("{at}: requests/s"), rate, "").note(format!("ceiling {ceiling_rate:.0}"));
+    report.row(NAME, format!("{at}: share of the ceiling"), share * 100.0, "%").goal(Goal::AtLeast(50.0));
+    report
+        .row(NAME, format!("{at}: server CPU per request"), cpu, "µs")
+        .goal(Goal::AtMost(20.0))
+        .note(format!("ceiling {ceiling_cpu:.1} µs; client {client_cpu:.1} and {ceiling_client_cpu:.1} µs"));
+    report.p99(NAME, &format!("{at}: all requests"), latencies.all().summary());
+    for step in Step::ALL {
+        report.p99(NAME, &format!("{at}: {}", step.name()), latencies.of(step).summary());
+    }
+    for round in of_arena.iter() {
+        faults.merge(round.faults.clone());
+    }
+    for round in &of_ceiling {
+        report.faults(format!("games, {at}, ceiling"), &round.faults);
+    }
+    report.row(NAME, format!("{at}: errors"), faults.count() as f64, "").goal(Goal::AtMost(0.0));
+    report.faults(format!("games, {at}"), &faults);
+
+    let detail = json!({
+        "arena_rounds": of_arena.iter().map(round_json).collect::<Vec<_>>(),
+        "ceiling_rounds": of_ceiling.iter().map(round_json).collect::<Vec<_>>(),
+        "arena_latencies": latencies_json(&latencies),
+        "ceiling_latencies": latencies_json(&merged(&of_ceiling)),
+        "arena_at_the_end": { "rss_kib": arena.usage()?.rss_kib, "threads": arena.usage()?.threads },
+    });
+    report.detail(NAME, at, detail);
+    Ok(())
+}
+
+fn merged(rounds: &[Round]) -> StepLatencies {
+    let mut all = StepLatencies::default();
+    for round in rounds {
+        all.merge(&round.latencies);
+    }
+    all
+}
+
+/// A round's figures, for the JSON.
+pub fn round_json(round: &Round) -> Value {
+    json!({
+        "games": round.games,
+        "seconds": round.spent.seconds,
+        "requests_per_second": round.rate(),
+        "server_us_per_request": round.server_us_per_request(),
+        "client_us_per_request": round.client_us_per_request(),
+        "errors": round.faults.count(),
+    })
+}
+
+/// Latencies per step, for the JSON.
+pub fn latencies_json(latencies: &StepLatencies) -> Value {
+    let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), json!(latencies.of(*step).summary())));
+    let mut steps: serde_json::Map<String, Value> = steps.collect();
+    steps.insert("all".to_owned(), json!(latencies.all().summary()));
+    Value::Object(steps)
+}

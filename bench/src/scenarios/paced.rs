@@ -1,0 +1,195 @@
+//! Whole PSI games at a given rate, whether or not the server keeps up: an open loop. A game's first latency counts from
+//! the moment at which the game was meant to start, so that waiting for a slow server is part of it (no coordinated
+//! omission); each later one counts from the answer before, since that is when a player knows what to do next.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::arguments::Arguments;
+use crate::connection::Connection;
+use crate::crew::Crew;
+use crate::crowd::{Crowd, Mark, Spent, Until};
+use crate::faults::Faults;
+use crate::latency::Latencies;
+use crate::psi::{self, Opposite, Step, StepLatencies};
+use crate::report::{Goal, Report};
+use crate::scenarios::games::latencies_json;
+use crate::server::{ArenaFolder, Server};
+
+const NAME: &str = "paced";
+
+/// A rate counts as reached from this share on: the last games end a little after the last intended start.
+const REACHED: f64 = 0.98;
+
+/// Sizes of this scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "paced")]
+pub struct Options {
+    /// Games started per second
+    #[arg(long, value_name = "GAMES/S", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
+    rate: u64,
+    /// Seconds for which games are started [default: 20; 3 if quick]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    paced_seconds: Option<u64>,
+    /// Connections that are ready to play; games beyond them wait, and their waiting counts
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    paced_connections: usize,
+}
+
+/// Measures.
+///
+/// # Errors
+/// If a server doesn't come up or ends.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let Options { rate, paced_seconds, paced_connections } = arguments.paced;
+    let games = rate * arguments.size(paced_seconds, 20, 3);
+    let crowd = arguments.crowd(paced_connections);
+    let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
+    let arena = folder.start()?;
+    let ceiling = Server::start_ceiling(&arguments.work())?;
+    crowd.play(&arena, Opposite::Arena, Until::Elapsed(arguments.round()? / 5))?;
+    // The ceiling's latencies are what this client and this machine add by themselves.
+    let of_ceiling = play(crowd, &ceiling, Opposite::Ceiling, rate, games)?;
+    let of_arena = play(crowd, &arena, Opposite::Arena, rate, games)?;
+    arena.terminate()?;
+
+    let reached = of_arena.games as f64 / of_arena.spent.seconds;
+    report
+        .row(NAME, format!("games/s reached of {rate}"), reached, "")
+        .goal(Goal::AtLeast(rate as f64 * REACHED))
+        .note(format!(
+            "{:.0} % of the server's time on one core",
+            of_arena.spent.server_cpu_us / of_arena.spent.seconds / 1e4
+        ));
+    let overall = of_arena.latencies.all().summary();
+    report.p99(NAME, "all requests", overall).goal(Goal::AtMost(10.0));
+    for step in Step::ALL {
+        report.p99(NAME, step.name(), of_arena.latencies.of(step).summary());
+    }
+    report.p99(NAME, "whole game, from its intended start", of_arena.whole.summary());
+    report.p99(NAME, "all requests, ceiling", of_ceiling.latencies.all().summary());
+    report.row(NAME, "errors", of_arena.faults.count() as f64, "").goal(Goal::AtMost(0.0));
+    report.faults("paced", &of_arena.faults);
+    report.faults("paced, ceiling", &of_ceiling.faults);
+    for (name, paced) in [("arena", &of_arena), ("ceiling", &of_ceiling)] {
+        let detail = json!({
+            "rate": rate,
+            "games": paced.games,
+            "seconds": paced.spent.seconds,
+            "latencies": latencies_json(&paced.latencies),
+            "whole_game": paced.whole.summary(),
+            "metronome_late": paced.metronome.summary(),
+        });
+        report.detail(NAME, name, detail);
+    }
+    Ok(())
+}
+
+/// What came of games at a rate.
+struct Paced {
+    games: u64,
+    latencies: StepLatencies,
+    whole: Latencies,
+    metronome: Latencies,
+    faults: Faults,
+    spent: Spent,
+}
+
+fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64) -> anyhow::Result<Paced> {
+    let address = server.address();
+    let agenda = Arc::new(Agenda::default());
+    let players = agenda.clone();
+    let limit = Duration::from_secs(games / rate + 60);
+    let mut metronome = None;
+    let shift = Crew { threads: crowd.threads, workers: crowd.connections, limit }.run(
+        async move |_| Connection::open(address).await,
+        async move |_, mut connection| {
+            let (mut latencies, mut whole, mut faults) =
+                (StepLatencies::default(), Latencies::default(), Faults::default());
+            while let Some(intended) = players.next().await {
+                match psi::play(&mut connection, opposite, intended, &mut latencies).await {
+                    Ok(()) => whole.record(intended.elapsed()),
+                    Err(err) => {
+                        faults.add(&err);
+                        connection = Connection::open(address).await?;
+                    }
+                }
+            }
+            Ok((latencies, whole, faults))
+        },
+        || {
+            // The first mark is the start.
+            if metronome.is_none() {
+                let (agenda, connections) = (agenda.clone(), crowd.connections);
+                metronome = Some(thread::spawn(move || agenda.fill(rate, games, connections)));
+            }
+            Mark::take(server.pid())
+        },
+    )?;
+    let metronome = metronome.context("the metronome was never started")?.join();
+    let mut paced = Paced {
+        games: 0,
+        latencies: StepLatencies::default(),
+        whole: Latencies::default(),
+        metronome: metronome.map_err(|_| anyhow::anyhow!("the metronome panicked"))?,
+        faults: Faults::default(),
+        spent: shift.start.until(&shift.end),
+    };
+    for (latencies, whole, faults) in shift.results {
+        paced.games += whole.summary().count;
+        paced.latencies.merge(&latencies);
+        paced.whole.merge(&whole);
+        paced.faults.merge(faults);
+    }
+    Ok(paced)
+}
+
+/// Games that should have started and that nobody has taken up yet; `None` sends a player home.
+struct Agenda {
+    waiting: Mutex<VecDeque<Option<Instant>>>,
+    count: Semaphore,
+}
+
+impl Default for Agenda {
+    fn default() -> Agenda {
+        Agenda { waiting: Mutex::default(), count: Semaphore::new(0) }
+    }
+}
+
+impl Agenda {
+    /// Enters games at their time, and an end for each of so many players. Returns how late it was itself.
+    ///
+    /// A thread of its own, since tokio's clock counts whole milliseconds only.
+    fn fill(&self, rate: u64, games: u64, players: usize) -> Latencies {
+        let mut late = Latencies::default();
+        let start = Instant::now();
+        for game in 0..games {
+            let intended = start + Duration::from_nanos(1_000_000_000 * game / rate);
+            if let Some(wait) = intended.checked_duration_since(Instant::now()) {
+                thread::sleep(wait);
+            }
+            late.record(intended.elapsed());
+            self.enter(Some(intended));
+        }
+        for _ in 0..players {
+            self.enter(None);
+        }
+        late
+    }
+
+    fn enter(&self, entry: Option<Instant>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry);
+        self.count.add_permits(1);
+    }
+
+    async fn next(&self) -> Option<Instant> {
+        self.count.acquire().await.expect("the semaphore is never closed").forget();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
+    }
+}

@@ -1,0 +1,78 @@
+//! What a process has used so far, read from `/proc`: CPU time, memory, threads.
+
+use std::fs;
+use std::process;
+
+use anyhow::Context as _;
+
+/// A reading of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// User and system time since the process began, in microseconds; the kernel counts in steps of 10 ms.
+    pub cpu_us: u64,
+    /// Resident memory, in KiB.
+    pub rss_kib: u64,
+    /// The part of it that isn't backed by files or shared, in KiB.
+    pub anon_kib: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+impl Usage {
+    /// Reads the usage of a process.
+    ///
+    /// # Errors
+    /// If the process is gone, or `/proc` looks different from what Linux documents.
+    pub fn of(pid: u32) -> anyhow::Result<Usage> {
+        let read = |file: &str| {
+            let path = format!("/proc/{pid}/{file}");
+            fs::read_to_string(&path).with_context(|| format!("could not read {path}; has the process ended?"))
+        };
+        parse(&read("stat")?, &read("status")?, rustix::param::clock_ticks_per_second())
+            .with_context(|| format!("/proc/{pid} looks different from what is expected"))
+    }
+
+    /// Reads the usage of this process.
+    ///
+    /// # Errors
+    /// As [`Usage::of`].
+    pub fn of_this_process() -> anyhow::Result<Usage> {
+        Usage::of(process::id())
+    }
+}
+
+/// Source: proc_pid_stat(5) and proc_pid_status(5).
+fn parse(stat: &str, status: &str, ticks_per_second: u64) -> Option<Usage> {
+    // The second field, the name, may itself hold spaces and brackets: count from the last bracket.
+    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let line = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        value.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(Usage {
+        cpu_us: (field(14)? + field(15)?) * 1_000_000 / ticks_per_second,
+        rss_kib: line("VmRSS")?,
+        anon_kib: line("RssAnon")?,
+        threads: line("Threads")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+        let stat = "42 (a) b (c) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 7 0 100 1000 300";
+        let status = "Name:\ta) b (c\nVmRSS:\t    2048 kB\nRssAnon:\t    1024 kB\nThreads:\t7\n";
+        let usage = Usage { cpu_us: 3_000_000, rss_kib: 2048, anon_kib: 1024, threads: 7 };
+        assert_eq!(parse(stat, status, 100), Some(usage));
+    }
+
+    #[test]
+    fn this_process_has_a_usage() {
+        let usage = Usage::of_this_process().unwrap();
+        assert!(usage.rss_kib > 0 && usage.threads > 0);
+    }
+}

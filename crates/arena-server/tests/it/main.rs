@@ -1,0 +1,7 @@
+//! The server over real sockets, a module per promise.
+
+mod once;
+mod races;
+mod refusals;
+mod secrecy;
+mod stream;

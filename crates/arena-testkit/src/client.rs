@@ -1,0 +1,242 @@
+//! A plain HTTP/1.1 client: what goes over the wire is what the test wrote, and what comes back is all kept.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// How long a test waits for an answer before it fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A client of one server. Each request has a connection of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Client {
+    address: SocketAddr,
+}
+
+/// An answer as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values, in the order they came.
+    pub headers: Vec<(String, String)>,
+    /// The body, put together if it came in chunks.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("the body is UTF-8")
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The JSON of an answer that has to be 200.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.text());
+        self.json()
+    }
+
+    /// Status and `code` of a refusal; it has to hold both `error` and `code`.
+    #[track_caller]
+    pub fn refusal(&self) -> (u16, String) {
+        let body = self.json();
+        assert!(body["error"].as_str().is_some_and(|error| !error.is_empty()), "no error: {body}");
+        (self.status, body["code"].as_str().unwrap_or_else(|| panic!("no code: {body}")).to_owned())
+    }
+}
+
+impl Client {
+    /// A client of the server at `address`.
+    pub fn new(address: SocketAddr) -> Client {
+        Client { address }
+    }
+
+    /// The server's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// GET.
+    pub fn get(&self, path: &str) -> Answer {
+        self.request("GET", path, &[], b"")
+    }
+
+    /// POST of a JSON value.
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.request("POST", path, &[], body.to_string().as_bytes())
+    }
+
+    /// POST of a JSON value with an idempotency key.
+    pub fn post_once(&self, path: &str, key: &str, body: &Value) -> Answer {
+        self.request("POST", path, &[("Idempotency-Key", key)], body.to_string().as_bytes())
+    }
+
+    /// Any request whose head is well-formed.
+    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if method == "POST" {
+            let _ = write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        }
+        head.push_str("\r\n");
+        self.raw(&[head.as_bytes(), body].concat()).expect("an answer")
+    }
+
+    /// Any bytes, and the answer to them.
+    ///
+    /// # Errors
+    /// If the server hangs up without an answer.
+    pub fn raw(&self, bytes: &[u8]) -> std::io::Result<Answer> {
+        let mut stream = self.connect()?;
+        // The server may answer and hang up before it has taken all; what it said then still counts.
+        let written = stream.write_all(bytes);
+        let head_only = bytes.starts_with(b"HEAD ");
+        read_answer(&mut BufReader::new(stream), head_only).map_err(|error| written.err().unwrap_or(error))
+    }
+
+    /// A connection to the server.
+    ///
+    /// # Errors
+    /// If it takes none.
+    pub fn connect(&self) -> std::io::Result<TcpStream> {
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// A new session: its id and invites.
+    pub fn create(&self, challenge: &str) -> (String, Vec<String>) {
+        let session = self.post(&format!("/api/challenges/{challenge}"), &serde_json::json!({})).ok();
+        let invites = session["invites"].as_array().expect("invites are a list");
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        (text(&session["id"]), invites.iter().map(text).collect())
+    }
+
+    /// Joins with an invite.
+    pub fn join(&self, invite: &str) -> Answer {
+        self.post("/api/arena/join", &serde_json::json!({ "invite": invite }))
+    }
+
+    /// Acts in a session.
+    pub fn act(&self, session: &str, from: &str, method: &str, content: &str) -> Answer {
+        let body = serde_json::json!({ "challengeId": session, "from": from, "messageType": method, "content": content });
+        self.post("/api/arena/message", &body)
+    }
+
+    /// Says something in a session.
+    pub fn chat(&self, session: &str, from: &str, content: &str) -> Answer {
+        self.post("/api/chat/send", &serde_json::json!({ "channel": session, "from": from, "content": content }))
+    }
+
+    /// Opens an event stream; `last_event_id` resumes it.
+    pub fn stream(&self, path: &str, last_event_id: Option<&str>) -> EventStream {
+        let mut stream = self.connect().expect("a connection");
+        let resume = last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: arena\r\n{resume}\r\n").expect("a request is sent");
+        let mut reader = BufReader::new(stream);
+        let (status, headers) = read_head(&mut reader).expect("a head");
+        EventStream { status, headers, reader, pending: Vec::new() }
+    }
+}
+
+/// An open event stream.
+pub struct EventStream {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    reader: BufReader<TcpStream>,
+    pending: Vec<u8>,
+}
+
+impl EventStream {
+    /// The next event: its id and its data. `None` when the server has ended the stream. Comments are passed over.
+    pub fn next_event(&mut self) -> Option<(String, Value)> {
+        let (id, data) = self.next_text()?;
+        Some((id, serde_json::from_str(&data).expect("events are JSON")))
+    }
+
+    /// The next event as text.
+    pub fn next_text(&mut self) -> Option<(String, String)> {
+        loop {
+            if let Some(end) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
+                let event: Vec<u8> = self.pending.drain(..end + 2).collect();
+                let event = String::from_utf8(event).expect("events are UTF-8");
+                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                match field("data: ") {
+                    Some(data) => return Some((field("id: ").unwrap_or_default(), data)),
+                    None => continue,
+                }
+            }
+            let chunk = read_chunk(&mut self.reader).ok().flatten()?;
+            self.pending.extend(chunk);
+        }
+    }
+}
+
+type Head = (u16, Vec<(String, String)>);
+
+fn read_head(reader: &mut impl BufRead) -> std::io::Result<Head> {
+    let malformed = |line: &str| std::io::Error::other(format!("no HTTP: {line:?}"));
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(|| malformed(&line))?;
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.push((name.to_ascii_lowercase(), value.to_owned()));
+    }
+    Ok((status, headers))
+}
+
+fn read_answer(reader: &mut impl BufRead, head_only: bool) -> std::io::Result<Answer> {
+    let (status, headers) = read_head(reader)?;
+    let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let mut body = Vec::new();
+    if head_only {
+    } else if header("transfer-encoding") == Some("chunked") {
+        while let Some(chunk) = read_chunk(reader)? {
+            body.extend(chunk);
+        }
+    } else if let Some(length) = header("content-length").and_then(|length| length.parse().ok()) {
+        body.resize(length, 0);
+        reader.read_exact(&mut body)?;
+    } else {
+        reader.read_to_end(&mut body)?;
+    }
+    Ok(Answer { status, headers, body })
+}
+
+/// A chunk of a chunked body; `None` is the last one.
+fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    let length = usize::from_str_radix(line.trim_end(), 16).map_err(std::io::Error::other)?;
+    let mut chunk = vec![0; length + 2];
+    reader.read_exact(&mut chunk)?;
+    chunk.truncate(length);
+    Ok((length > 0).then_some(chunk))
+}

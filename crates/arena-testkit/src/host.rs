@@ -1,0 +1,93 @@
+//! A server of this process, on a free port and a temp folder.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use arena_engine::Environment;
+use arena_model::ChallengeType;
+use arena_server::{Server, Settings};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use crate::client::Client;
+
+/// A running server. Dropping it stops it, gracefully.
+pub struct Host {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    folder: TempDir,
+}
+
+impl Host {
+    /// A server with default settings.
+    pub fn start() -> Host {
+        Host::start_with(|_| {})
+    }
+
+    /// A server whose settings are changed first. Its address and data folder are the host's.
+    pub fn start_with(change: impl FnOnce(&mut Settings)) -> Host {
+        Host::launch(change, |settings| async move { Server::start(settings).await.expect("the server starts") })
+    }
+
+    /// A server with challenges, clock and randomness of the test's.
+    pub fn start_in(environment: Environment, challenges: Vec<Arc<dyn ChallengeType>>, change: impl FnOnce(&mut Settings)) -> Host {
+        Host::launch(change, |settings| async move {
+            Server::start_with(settings, challenges, environment).await.expect("the server starts")
+        })
+    }
+
+    fn launch<F>(change: impl FnOnce(&mut Settings), start: impl FnOnce(Settings) -> F + Send + 'static) -> Host
+    where
+        F: Future<Output = Server> + Send,
+    {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let mut settings = Settings::default();
+        change(&mut settings);
+        settings.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        settings.data = folder.path().to_owned();
+        settings.limits.shutdown_ms = 2_000;
+        let (stop, stopped) = oneshot::channel();
+        let (ready, address) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let server = start(settings).await;
+                ready.send(server.address()).expect("the test waits for the address");
+                let shutdown = async {
+                    let _ = stopped.await;
+                };
+                server.run(shutdown).await.expect("the server runs until it is stopped");
+            });
+        });
+        let address = address.recv().expect("the server started");
+        Host { address, stop: Some(stop), thread: Some(thread), folder }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its data folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A client of it.
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let ended = self.thread.take().map(JoinHandle::join);
+        if matches!(ended, Some(Err(_))) && !std::thread::panicking() {
+            panic!("the server panicked");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Running cargo and its tools, and saying what is run.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// The release line of cargo-deny that `deny.toml` is written for.
+const DENY_VERSION: &str = "^0.20";
+
+/// Prints a line on stderr, in order with what cargo prints there.
+pub fn say(line: &str) {
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The cargo that runs us, in the workspace.
+pub fn cargo(root: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    command.current_dir(root).args(args);
+    command
+}
+
+/// Runs a command to its end, showing it and what it prints.
+pub fn run(mut command: Command) -> anyhow::Result<()> {
+    let shown = shown(&command);
+    say(&format!("$ {shown}"));
+    let status = command.status().with_context(|| format!("can't run {shown}"))?;
+    if !status.success() {
+        bail!("{shown} failed ({status})");
+    }
+    Ok(())
+}
+
+/// Fails with advice if a part of the toolchain is missing.
+pub fn need_components(root: &Path) -> anyhow::Result<()> {
+    for component in ["fmt", "clippy"] {
+        let mut command = cargo(root, &[component, "--version"]);
+        let there = command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        if !there {
+            bail!("`cargo {component}` is missing; install it with `rustup component add rustfmt clippy`");
+        }
+    }
+    Ok(())
+}
+
+/// A cargo-deny: the one on the path, else one of our own under `target/tools`, which is built if need be.
+pub fn deny(root: &Path) -> anyhow::Result<Command> {
+    let tools = root.join("target/tools");
+    let own = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
+    let program = match [PathBuf::from("cargo-deny"), own.clone()].into_iter().find(|program| is_our_deny(program)) {
+        Some(program) => program,
+        None => {
+            say("cargo-deny is not installed; building one under target/tools (a minute or two, once)");
+            let mut install = cargo(root, &["install", "--quiet", "--locked", "--debug", "--version", DENY_VERSION]);
+            let build = tools.join("build");
+            // A folder of its own, which goes when it's done: the build is ten times as large as the program.
+            install.arg("--root").arg(&tools).arg("--target-dir").arg(&build).arg("cargo-deny");
+            run(install)?;
+            std::fs::remove_dir_all(&build).with_context(|| format!("can't remove {}", build.display()))?;
+            own
+        }
+    };
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    Ok(command)
+}
+
+/// Whether a program is a cargo-deny that understands our `deny.toml`.
+fn is_our_deny(program: &Path) -> bool {
+    let version = Command::new(program).arg("--version").stderr(Stdio::null()).output();
+    let wanted = format!("cargo-deny {}.", DENY_VERSION.trim_start_matches('^'));
+    version.is_ok_and(|output| output.stdout.starts_with(wanted.as_bytes()))
+}
+
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask ci`: the steps that a change has to pass, the quick ones first, and how long each took.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::cargo::{self, cargo, say};
+use crate::rules;
+
+/// A step's name, and what it does in the workspace at the given path.
+type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
+
+/// The steps, in order. The first that fails ends the run.
+const STEPS: [Step; 5] = [
+    ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
+    ("house rules", rules::check),
+    ("lints", |root| {
+        cargo::run(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    }),
+    ("licences, bans and sources of dependencies", |root| {
+        say("exception: advisories are not checked here, since their database needs the network (see deny.toml)");
+        let mut deny = cargo::deny(root)?;
+        deny.args(["--locked", "check", "licenses", "bans", "sources"]);
+        cargo::run(deny)
+    }),
+    ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
+];
+
+/// Runs all steps and says what each cost.
+pub fn run(root: &Path) -> anyhow::Result<()> {
+    cargo::need_components(root)?;
+    let mut times = Vec::new();
+    let mut result = Ok(());
+    for (number, (name, step)) in (1..).zip(STEPS) {
+        say(&format!("\n== {number} of {}: {name}", STEPS.len()));
+        let started = Instant::now();
+        result = step(root);
+        times.push((name, started.elapsed()));
+        if result.is_err() {
+            break;
+        }
+    }
+    say(&table(&times, result.is_ok()));
+    result
+}
+
+fn table(times: &[(&str, Duration)], passed: bool) -> String {
+    let mut table = String::from("\n== times\n");
+    for (name, time) in times {
+        table += &format!("{:>7.1} s  {name}\n", time.as_secs_f64());
+    }
+    let total: Duration = times.iter().map(|(_, time)| *time).sum();
+    table + &format!("{:>7.1} s  in all: {}", total.as_secs_f64(), if passed { "passed" } else { "FAILED" })
+}

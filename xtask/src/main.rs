@@ -1,0 +1,40 @@
+//! Checks and chores of the workspace: `cargo xtask ci` is the one command that a change has to pass.
+
+mod cargo;
+mod ci;
+mod rules;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+const USAGE: &str = "\
+Usage: cargo xtask <CHORE>
+
+Chores:
+  ci       everything that a change has to pass: format, lints, house rules, licences, tests
+  rules    the house rules alone (seconds)";
+
+fn main() -> ExitCode {
+    let chores: Vec<String> = std::env::args().skip(1).collect();
+    let done = root().and_then(|root| match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["ci"] => ci::run(&root),
+        ["rules"] => rules::check(&root),
+        _ => anyhow::bail!("{USAGE}"),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            cargo::say(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace: the folder above this crate, as cargo says when it runs us.
+fn root() -> anyhow::Result<PathBuf> {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("run me as `cargo xtask`")?;
+    let root = PathBuf::from(manifest).parent().context("this crate lies in no workspace")?.to_owned();
+    Ok(root)
+}

@@ -1,0 +1,293 @@
+//! The house rules that neither the compiler nor clippy knows. Each is a function from what is there to complaints;
+//! each complaint says where, what, and why.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::cargo::{cargo, say};
+
+/// What a reader of the repository expects to find.
+const NEEDED: [&str; 10] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "deny.toml",
+    "clippy.toml",
+    ".ci/run",
+    "bench/README.md",
+];
+
+/// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
+const LAYERS: [&[&str]; 6] = [
+    &["arena-model"],
+    &["arena-challenges", "arena-games", "arena-store"],
+    &["arena-engine"],
+    &["arena-match"],
+    &["arena-server"],
+    &["arena-cli"],
+];
+
+/// The crates that must stay pure: rules that anybody can run again and get the same bytes.
+const PURE: [&str; 3] = ["arena-model", "arena-challenges", "arena-games"];
+
+/// What pure code has no use for, and why.
+const IMPURE: [(&str, &str); 15] = [
+    ("SystemTime", "reads the clock"),
+    ("Instant", "reads the clock"),
+    ("std::env", "reads the environment"),
+    ("std::fs", "does I/O"),
+    ("std::io", "does I/O"),
+    ("std::net", "does I/O"),
+    ("std::process", "does I/O"),
+    ("std::thread", "starts threads"),
+    ("tokio", "is a runtime"),
+    ("async fn", "needs a runtime"),
+    ("getrandom", "is ambient randomness"),
+    ("now_v7", "reads the clock and is ambient randomness"),
+    ("new_v4", "is ambient randomness"),
+    ("HashMap", "has a random order; BTreeMap has one that is always the same"),
+    ("HashSet", "has a random order; BTreeSet has one that is always the same"),
+];
+
+/// Marks of work that was left. In two parts, so that this file doesn't bear them.
+const UNFINISHED: [(&str, &str); 5] =
+    [("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore"), ("FIX", "ME"), ("XX", "X")];
+
+/// Folders in which people keep their own things. In two parts, likewise.
+const MACHINE_FOLDERS: [(&str, &str); 5] =
+    [("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/"), ("/wo", "rk/"), ("/mn", "t/")];
+
+/// Checks everything and fails with all complaints.
+pub fn check(root: &Path) -> anyhow::Result<()> {
+    let mut complaints: Vec<String> = NEEDED
+        .iter()
+        .filter(|name| !root.join(name).is_file())
+        .map(|name| format!("{name}: is missing, and readers look for it"))
+        .collect();
+    let files = files(root)?;
+    for (path, text) in &files {
+        complaints.extend(about_file(path, text));
+    }
+    complaints.extend(about_packages(&packages(root)?));
+    if complaints.is_empty() {
+        say(&format!("{} files keep the house rules", files.len()));
+        return Ok(());
+    }
+    bail!("house rules:\n  {}", complaints.join("\n  "))
+}
+
+/// Complaints about one text file. `path` is relative to the workspace, with `/` between its parts.
+fn about_file(path: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let is_rust = path.ends_with(".rs");
+    if is_rust && !text.starts_with("//!") {
+        complaints
+            .push(format!("{path}: begins without `//!`: say what the file is for, and what it leaves to others"));
+    }
+    let in_pure = PURE.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
+    let mut in_tests = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        in_tests |= line.starts_with("#[cfg(test)]");
+        let is_comment = line.trim_start().starts_with("//");
+        let mut complain = |what: String| complaints.push(format!("{path}:{number}: {what}"));
+        for (mark, rest) in UNFINISHED.iter().filter(|_| is_rust) {
+            if line.contains(&format!("{mark}{rest}")) {
+                complain(format!("`{mark}{rest}` is left; finish it, or say in the issue why not"));
+            }
+        }
+        for (folder, rest) in MACHINE_FOLDERS {
+            if names_folder(line, &format!("{folder}{rest}")) {
+                complain(format!(
+                    "`{folder}{rest}` is a path of one machine; take it as an argument or from the system"
+                ));
+            }
+        }
+        for (word, why) in IMPURE.iter().filter(|_| in_pure && !in_tests && !is_comment) {
+            if has_word(line, word) {
+                complain(format!("`{word}` {why}, and this crate is pure"));
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether a line holds `folder` as the start of an absolute path, rather than as part of a longer path or address.
+fn names_folder(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_' | '/' | '~' | '}'))
+    })
+}
+
+/// Whether a line holds `word` other than as part of a longer one.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// What the rules want to know of a package.
+#[derive(Debug, Clone, Default)]
+struct Package {
+    name: String,
+    /// Our own crates that it depends on, other than for its tests.
+    needs: Vec<String>,
+    /// Its `Cargo.toml`.
+    manifest: String,
+}
+
+/// Complaints about the crates of the workspace and the arrows between them.
+fn about_packages(packages: &[Package]) -> Vec<String> {
+    let layer = |name: &str| LAYERS.iter().position(|names| names.contains(&name));
+    let mut complaints = Vec::new();
+    for Package { name, needs, manifest } in packages {
+        for line in ["[lints]\nworkspace = true", "license.workspace = true", "publish.workspace = true"] {
+            if !manifest.contains(line) {
+                complaints.push(format!("{name}: its Cargo.toml lacks `{}`", line.replace('\n', " ")));
+            }
+        }
+        let Some(own) = layer(name) else {
+            // Tools around the product (test kit, bench, xtask) may look at all of it.
+            if name.starts_with("arena-") && !["arena-testkit", "arena-bench"].contains(&name.as_str()) {
+                complaints.push(format!("{name}: has no layer; give it one in xtask/src/rules.rs and ARCHITECTURE.md"));
+            }
+            continue;
+        };
+        for need in needs {
+            match layer(need) {
+                Some(layer) if layer < own => {}
+                _ => complaints.push(format!("{name}: depends on {need}, but arrows point inward (ARCHITECTURE.md)")),
+            }
+        }
+    }
+    complaints
+}
+
+/// The crates of the workspace, as cargo sees them.
+fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
+    let output =
+        cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("can't run cargo")?;
+    let metadata: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| {
+            let manifest = text(&package["manifest_path"]);
+            Ok(Package {
+                name: text(&package["name"]),
+                needs: list(&package["dependencies"])
+                    .iter()
+                    .filter(|dependency| dependency["kind"].as_str() != Some("dev"))
+                    .map(|dependency| text(&dependency["name"]))
+                    .filter(|name| name.starts_with("arena-"))
+                    .collect(),
+                manifest: fs::read_to_string(&manifest).with_context(|| format!("can't read {manifest}"))?,
+            })
+        })
+        .collect()
+}
+
+/// The text files of the workspace, with their paths relative to it. Leaves out what is built, generated or hidden,
+/// except for the folders of cargo and of the build machine.
+fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(root.join(&folder)).with_context(|| format!("can't read {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let path = folder.join(entry.file_name());
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                let hidden = name.starts_with('.') && ![".cargo", ".ci"].contains(&name.as_str());
+                if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if kind.is_file() && name != "Cargo.lock" {
+                // What isn't text has no lines to complain about.
+                if let Ok(text) = fs::read_to_string(entry.path()) {
+                    files.push((path.to_string_lossy().replace('\\', "/"), text));
+                }
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, text: &str, complaints: &[&str]) {
+        let heard = about_file(path, text);
+        assert_eq!(heard.len(), complaints.len(), "{heard:#?}");
+        for (heard, part) in heard.iter().zip(complaints) {
+            assert!(heard.contains(part), "{heard:?} lacks {part:?}");
+        }
+    }
+
+    #[test]
+    fn rust_files_begin_with_what_they_are_for() {
+        check("crates/a/src/b.rs", "//! The letter b.\n", &[]);
+        check("crates/a/src/b.rs", "mod c;\n", &["begins without"]);
+        check("README.md", "# A", &[]);
+    }
+
+    #[test]
+    fn work_that_was_left_is_found() {
+        let line = |(mark, rest): &(&str, &str)| format!("//! A file.\n{mark}{rest})\n");
+        for mark in &UNFINISHED {
+            check("crates/a/src/b.rs", &line(mark), &[":2: "]);
+        }
+    }
+
+    #[test]
+    fn machine_paths_are_told_from_addresses() {
+        let [(folder, rest), ..] = MACHINE_FOLDERS;
+        check("notes.md", &format!("see {folder}{rest}x"), &["path of one machine"]);
+        check("notes.md", &format!("see https://example.org{folder}{rest}x and data{folder}{rest}"), &[]);
+    }
+
+    #[test]
+    fn pure_crates_read_no_clock() {
+        let text = "//! A rule.\nuse std::time::SystemTime;\n/// No SystemTime here.\n#[cfg(test)]\nuse std::fs;\n";
+        check("crates/arena-model/src/rule.rs", text, &[":2: `SystemTime` reads the clock"]);
+        check("crates/arena-engine/src/clock.rs", text, &[]);
+        check("crates/arena-model/src/rule.rs", "//! A rule.\nstruct HashMapless;\n", &[]);
+    }
+
+    #[test]
+    fn arrows_point_inward() {
+        let package = |name: &str, needs: &[&str]| Package {
+            name: name.to_owned(),
+            needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+            manifest: "license.workspace = true\npublish.workspace = true\n[lints]\nworkspace = true".to_owned(),
+        };
+        let fine = [
+            package("arena-cli", &["arena-server", "arena-model"]),
+            package("arena-challenges", &["arena-model"]),
+            package("arena-testkit", &["arena-cli"]),
+        ];
+        assert_eq!(about_packages(&fine), Vec::<String>::new());
+        let wrong = [
+            package("arena-model", &["arena-store"]),
+            package("arena-games", &["arena-challenges"]),
+            Package::default(),
+        ];
+        assert_eq!(about_packages(&wrong).len(), 2 + 3);
+    }
+}
