@@ -54,7 +54,10 @@ impl Rules for Psi {
             return refuse(format!("players must be 2 to 10, not {players}"));
         }
         if low >= high || high > u64::from(u32::MAX) {
-            return refuse(format!("range must be two numbers, the smaller first, up to {}; not [{low}, {high}]", u32::MAX));
+            return refuse(format!(
+                "range must be two numbers, the smaller first, up to {}; not [{low}, {high}]",
+                u32::MAX
+            ));
         }
         if intersection_size > MAX_SET || set_size > MAX_SET {
             return refuse(format!("setSize and intersectionSize must be at most {MAX_SET}"));
@@ -77,7 +80,8 @@ impl Rules for Psi {
         let whole = set_size + intersection_size;
         ChallengeMetadata {
             name: "Private Set Intersection".to_owned(),
-            description: "Find the numbers that you and the others have in common, and give away nothing else.".to_owned(),
+            description: "Find the numbers that you and the others have in common, and give away nothing else."
+                .to_owned(),
             players: *players,
             prompt: format!(
                 "You hold a private set of {whole} different whole numbers between {low} and {high}. So does everybody else at \
@@ -100,9 +104,10 @@ impl Rules for Psi {
             ),
             methods: vec![Method {
                 name: "guess".to_owned(),
-                description: "Your only guess: the numbers that all players have in common, separated by commas, such as \
+                description:
+                    "Your only guess: the numbers that all players have in common, separated by commas, such as \
                               `101, 205, 880`."
-                    .to_owned(),
+                        .to_owned(),
             }],
             color: Some("#2f6f8f".to_owned()),
             icon: Some("intersect".to_owned()),
@@ -121,9 +126,8 @@ impl Rules for Psi {
             numbers.into_iter().collect()
         };
         let intersection_set = draw("psi/common", intersection_size);
-        let user_sets = (0..players)
-            .map(|seat| &intersection_set | &draw(&format!("psi/seat/{seat}"), set_size))
-            .collect();
+        let user_sets =
+            (0..players).map(|seat| &intersection_set | &draw(&format!("psi/seat/{seat}"), set_size)).collect();
         Psi { user_sets, intersection_set, guesses: vec![None; players] }
     }
 }
@@ -161,7 +165,8 @@ impl Psi {
         }
 
         let own = &self.user_sets[seat.0];
-        let wrong = guess.iter().filter(|number| !others.iter().any(|other| self.user_sets[other.0].contains(number))).count();
+        let wrong =
+            guess.iter().filter(|number| !others.iter().any(|other| self.user_sets[other.0].contains(number))).count();
         let found = self.intersection_set.is_subset(&guess);
         let utility = match (wrong, found) {
             (1.., _) => -1.0,

@@ -32,7 +32,10 @@ impl Engine {
         self.wake_due_but(&mut HashMap::new()).await
     }
 
-    async fn wake_due_but(&self, failing: &mut HashMap<SessionId, Timestamp>) -> Result<Option<Timestamp>, EngineError> {
+    async fn wake_due_but(
+        &self,
+        failing: &mut HashMap<SessionId, Timestamp>,
+    ) -> Result<Option<Timestamp>, EngineError> {
         loop {
             let now = self.now();
             failing.retain(|_, retry_at| *retry_at > now);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
-    ActError, After, Channel, ChallengeType, ChatError, ChatMessage, Draft, InviteCode, JoinError, OptionsError, Party, Patience,
-    RestoreError, Session, SessionFacts, SessionId, Timestamp, Transition, UserId,
+    ActError, After, ChallengeType, Channel, ChatError, ChatMessage, Draft, InviteCode, JoinError, OptionsError, Party,
+    Patience, RestoreError, Session, SessionFacts, SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
@@ -240,10 +240,12 @@ impl Engine {
         let unknown = || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.store.find_invite(invite).await?.ok_or_else(unknown)?;
         self.write(id, once, respond, move |session, challenge, limits, now| {
-            arena_model::join(session, challenge, limits.patience, invite, user.clone(), now).map_err(|error| match error {
-                JoinError::NotInvited => EngineError::UnknownInvite(invite.to_string()),
-                JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
-                JoinError::Restore(error) => error.into(),
+            arena_model::join(session, challenge, limits.patience, invite, user.clone(), now).map_err(|error| {
+                match error {
+                    JoinError::NotInvited => EngineError::UnknownInvite(invite.to_string()),
+                    JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
+                    JoinError::Restore(error) => error.into(),
+                }
             })
         })
         .await
@@ -280,7 +282,12 @@ impl Engine {
     ///
     /// # Errors
     /// If the invite is unknown, used or offered already, or the store can't write.
-    pub async fn announce(&self, invite: InviteCode, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
+    pub async fn announce(
+        &self,
+        invite: InviteCode,
+        once: Option<Once>,
+        respond: Respond,
+    ) -> Result<String, EngineError> {
         let unknown = || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.store.find_invite(invite).await?.ok_or_else(unknown)?;
         self.write(id, once, respond, move |session, _, _, _| {
@@ -296,7 +303,13 @@ impl Engine {
 
     /// Runs one transition of a session to its end, even if the caller goes away meanwhile: what is committed has to be
     /// published.
-    async fn write<D>(&self, id: SessionId, once: Option<Once>, respond: Respond, decide: D) -> Result<String, EngineError>
+    async fn write<D>(
+        &self,
+        id: SessionId,
+        once: Option<Once>,
+        respond: Respond,
+        decide: D,
+    ) -> Result<String, EngineError>
     where
         D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, EngineError> + Send + 'static,
     {
@@ -333,7 +346,12 @@ impl Engine {
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn list_sessions(&self, filter: &SessionFilter, offset: u64, limit: usize) -> Result<Page<Session>, EngineError> {
+    pub async fn list_sessions(
+        &self,
+        filter: &SessionFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Page<Session>, EngineError> {
         Ok(self.inner.store.list_sessions(filter, offset, limit).await?)
     }
 
@@ -351,7 +369,11 @@ impl Engine {
         let (found, no, snapshot) = match channel {
             Channel::Invites => {
                 let tail = self.inner.public.tail.read();
-                (tail.read(from, limit), None, Snapshot { messages: Vec::new(), len: tail.len(), session: None, removed: false })
+                (
+                    tail.read(from, limit),
+                    None,
+                    Snapshot { messages: Vec::new(), len: tail.len(), session: None, removed: false },
+                )
             }
             Channel::Chat(id) | Channel::Operator(id) => {
                 let Some(live) = self.current(id).await? else {
@@ -430,7 +452,10 @@ async fn finish(task: tokio::task::JoinHandle<Result<String, EngineError>>) -> R
 
 impl Inner {
     fn challenge(&self, id: &str) -> Result<&dyn ChallengeType, EngineError> {
-        self.challenges.get(id).map(|challenge| &**challenge).ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
+        self.challenges
+            .get(id)
+            .map(|challenge| &**challenge)
+            .ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
     }
 
     async fn create(&self, request: Create, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
@@ -468,7 +493,13 @@ impl Inner {
     }
 
     /// Decides, commits and publishes one transition.
-    async fn transition<D>(&self, live: &Live, once: Option<Once>, respond: Respond, decide: D) -> Result<String, EngineError>
+    async fn transition<D>(
+        &self,
+        live: &Live,
+        once: Option<Once>,
+        respond: Respond,
+        decide: D,
+    ) -> Result<String, EngineError>
     where
         D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, EngineError>,
     {
@@ -610,4 +641,3 @@ fn repeat(answer: StoredAnswer, once: Option<Once>) -> Result<String, EngineErro
         _ => Err(EngineError::KeyReused),
     }
 }
-

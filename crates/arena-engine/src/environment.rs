@@ -5,11 +5,14 @@ use std::sync::Arc;
 use arena_model::{InviteCode, Seed, SessionId, Timestamp};
 use uuid::Builder;
 
+type Clock = dyn Fn() -> Timestamp + Send + Sync;
+type Entropy = dyn Fn(&mut [u8]) + Send + Sync;
+
 /// The engine's clock and source of randomness.
 #[derive(Clone)]
 pub struct Environment {
-    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    entropy: Arc<dyn Fn(&mut [u8]) + Send + Sync>,
+    clock: Arc<Clock>,
+    entropy: Arc<Entropy>,
 }
 
 impl Environment {

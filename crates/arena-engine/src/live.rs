@@ -82,14 +82,15 @@ impl Live {
                 After::Becomes(session) => committed.session = Arc::new(*session),
                 After::Removed => committed.removed = true,
             }
+            // Activity is what is said; that a later time to look was noted is none.
             for message in messages {
+                committed.last_activity = now;
                 match message.channel {
                     Channel::Chat(_) => committed.chat.push(message),
                     Channel::Operator(_) => committed.operator.push(message),
                     Channel::Invites => {}
                 }
             }
-            committed.last_activity = now;
         }
         self.wake();
     }

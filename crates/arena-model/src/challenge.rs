@@ -162,7 +162,10 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         for (name, value) in overrides {
             if !R::OVERRIDABLE.contains(&name.as_str()) {
                 let allowed = R::OVERRIDABLE.join(", ");
-                return Err(OptionsError(format!("option {name} can't be set for a session of {}; allowed: {allowed}", R::ID)));
+                return Err(OptionsError(format!(
+                    "option {name} can't be set for a session of {}; allowed: {allowed}",
+                    R::ID
+                )));
             }
             options.insert(name.clone(), value.clone());
         }
@@ -179,8 +182,8 @@ impl<R: Rules> ChallengeType for Builtin<R> {
     }
 
     fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
-        let rules: R = serde_json::from_str(state)
-            .map_err(|source| RestoreError { challenge: R::ID.to_owned(), source })?;
+        let rules: R =
+            serde_json::from_str(state).map_err(|source| RestoreError { challenge: R::ID.to_owned(), source })?;
         Ok(Box::new(rules))
     }
 }

@@ -19,7 +19,7 @@ pub use operator::{Operator, Rejection, Table};
 pub use score::{Attribution, GameCategory, Score};
 pub use seed::{Seed, SeedRng};
 pub use session::{
-    ActError, After, ChatError, Ending, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status, Transition, act,
-    announce, chat, join, open, wake,
+    ActError, After, ChatError, Ending, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
+    Transition, act, announce, chat, join, open, wake,
 };
 pub use view::{GameEndedView, MessageView, SessionView, UserProfile, Viewer, game_ended, profiles, redact, view};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Attribution, Channel, ChallengeType, Draft, GameCategory, InviteCode, Operator, Party, Rejection, RestoreError,
+    Attribution, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection, RestoreError,
     Score, Seat, Seed, SessionId, Table, Timestamp, UserId,
 };
 
@@ -343,13 +343,8 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
     let mut after = session.clone();
     after.version += 1;
     after.announced.push(invite);
-    let draft = Draft {
-        channel: Channel::Invites,
-        from: Party::Operator,
-        to: None,
-        content: invite.to_string(),
-        method: None,
-    };
+    let draft =
+        Draft { channel: Channel::Invites, from: Party::Operator, to: None, content: invite.to_string(), method: None };
     Ok(Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] })
 }
 
@@ -406,7 +401,8 @@ fn abandon(session: &Session, idle_ms: i64, now: Timestamp) -> Transition {
     finish(&mut after, Ending::Abandoned, now);
     let minutes = idle_ms as f64 / 60_000.0;
     let content = format!("Game ended.\n\nAbandoned: nothing happened for {minutes} minutes. The game doesn't count.");
-    let draft = Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None };
+    let draft =
+        Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None };
     Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] }
 }
 

@@ -10,7 +10,9 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Session, Status, Timestamp, UserId};
+use crate::{
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Session, Status, Timestamp, UserId,
+};
 
 /// Who is looking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +112,7 @@ pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
         created_at: facts.created_at,
         challenge_type: &facts.challenge,
         invites: facts.invites.iter().map(invite_text).collect(),
-        state: state_view(session),
+        state: state_view(session, ended || viewer == Viewer::Creator),
         game_state: serde_json::from_str(game_state).expect("Operator::serialize() gives JSON"),
         game_category: match session.phase {
             Phase::Ended { category, .. } => category,
@@ -122,7 +124,7 @@ pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
     }
 }
 
-fn state_view(session: &Session) -> StateView<'_> {
+fn state_view(session: &Session, shows_scores: bool) -> StateView<'_> {
     let player = |seat: crate::Seat| session.seats[seat.0].invite.to_string();
     let (completed_at, ending) = match session.phase {
         Phase::Ended { at, ending, .. } => (Some(at), Some(ending)),
@@ -134,7 +136,8 @@ fn state_view(session: &Session) -> StateView<'_> {
     StateView {
         status: session.status().as_str(),
         completed_at,
-        scores: if ended { &session.scores } else { &[] },
+        // In the answer to its creation a session's scores are zeros, one per seat, as clients expect them.
+        scores: if shows_scores { &session.scores } else { &[] },
         players: session.seats.iter().map(|occupant| occupant.invite.to_string()).collect(),
         player_identities: identities
             .filter_map(|occupant| Some((occupant.invite.to_string(), occupant.user.as_ref()?)))
@@ -153,7 +156,7 @@ fn state_view(session: &Session) -> StateView<'_> {
 /// What is announced of a session that has ended; `None` while it hasn't.
 pub fn game_ended(session: &Session) -> Option<GameEndedView<'_>> {
     (session.status() == Status::Ended)
-        .then(|| GameEndedView { state: state_view(session), profiles: profiles([session]) })
+        .then(|| GameEndedView { state: state_view(session, true), profiles: profiles([session]) })
 }
 
 /// Everybody whose identity is visible in these sessions.

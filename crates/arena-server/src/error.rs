@@ -83,14 +83,18 @@ impl From<EngineError> for ApiError {
             EngineError::Act(ActError::Rejected(rejection)) => bad_request(&rejection.code),
             EngineError::Chat(ChatError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
             EngineError::Chat(ChatError::UnknownRecipient) => bad_request("RECIPIENT_NOT_FOUND"),
-            EngineError::ChannelFull { .. } => ApiError::too_large("CHANNEL_FULL", format!("{message} (limits.channel_messages)")),
-            EngineError::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", message),
-            EngineError::Contended => {
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED", message).retry_after(Duration::from_millis(50))
+            EngineError::ChannelFull { .. } => {
+                ApiError::too_large("CHANNEL_FULL", format!("{message} (limits.channel_messages)"))
             }
+            EngineError::KeyReused => {
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", message)
+            }
+            EngineError::Contended => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED", message)
+                .retry_after(Duration::from_millis(50)),
             EngineError::Unavailable(cause) => {
                 tracing::error!(%cause, "a request failed at the store: {cause}");
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message).retry_after(Duration::from_secs(1))
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message)
+                    .retry_after(Duration::from_secs(1))
             }
             EngineError::Act(ActError::Restore(cause)) | EngineError::Damaged(cause) => {
                 tracing::error!(%cause, "a session can't be continued: {cause}");

@@ -176,7 +176,10 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
         Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", "Idempotency-Key must be 1 to 255 printable ASCII characters")),
+        _ => Err(ApiError::bad_request(
+            "INVALID_IDEMPOTENCY_KEY",
+            "Idempotency-Key must be 1 to 255 printable ASCII characters",
+        )),
     }
 }
 
@@ -230,7 +233,8 @@ impl Query {
 
     /// `limit` and `offset` of a page: 0 and junk are the default, more than 100 is 100.
     pub(crate) fn page(&self, default_limit: usize) -> (u64, usize) {
-        let limit = self.number("limit").filter(|limit| *limit > 0).map_or(default_limit, |limit| limit.min(100) as usize);
+        let limit =
+            self.number("limit").filter(|limit| *limit > 0).map_or(default_limit, |limit| limit.min(100) as usize);
         (self.number("offset").unwrap_or(0), limit)
     }
 }
@@ -291,7 +295,13 @@ mod tests {
     fn check(query: &str, expected: Expect) {
         let uri: Uri = format!("/x?{query}").parse().expect("a URI");
         let text = match Query::parse(&uri) {
-            Ok(query) => format!("{:?} from={:?} index={:?} page={:?}", query.0, query.identity(), query.number("index"), query.page(50)),
+            Ok(query) => format!(
+                "{:?} from={:?} index={:?} page={:?}",
+                query.0,
+                query.identity(),
+                query.number("index"),
+                query.page(50)
+            ),
             Err(error) => format!("{error:?}"),
         };
         expected.assert_eq(&text);
@@ -299,12 +309,32 @@ mod tests {
 
     #[test]
     fn queries_are_read_strictly_and_numbers_leniently() {
-        check("from=a+b%20c&index=7", expect![[r#"[("from", "a b c"), ("index", "7")] from=Some("a b c") index=Some(7) page=(0, 50)"#]]);
-        check("from=viewer&index=-1", expect![[r#"[("from", "viewer"), ("index", "-1")] from=None index=None page=(0, 50)"#]]);
-        check("index=NaN&limit=0&offset=-4", expect![[r#"[("index", "NaN"), ("limit", "0"), ("offset", "-4")] from=None index=None page=(0, 50)"#]]);
-        check("index=%2B1&limit=1e3", expect![[r#"[("index", "+1"), ("limit", "1e3")] from=None index=None page=(0, 50)"#]]);
-        check("limit=1000&offset=99999999999999999999", expect![[r#"[("limit", "1000"), ("offset", "99999999999999999999")] from=None index=None page=(0, 100)"#]]);
-        check("from=%ff", expect![[r#"ApiError { status: 400, code: "INVALID_QUERY", message: "the query isn't valid UTF-8", retry_after: None }"#]]);
+        check(
+            "from=a+b%20c&index=7",
+            expect![[r#"[("from", "a b c"), ("index", "7")] from=Some("a b c") index=Some(7) page=(0, 50)"#]],
+        );
+        check(
+            "from=viewer&index=-1",
+            expect![[r#"[("from", "viewer"), ("index", "-1")] from=None index=None page=(0, 50)"#]],
+        );
+        check(
+            "index=NaN&limit=0&offset=-4",
+            expect![[r#"[("index", "NaN"), ("limit", "0"), ("offset", "-4")] from=None index=None page=(0, 50)"#]],
+        );
+        check(
+            "index=%2B1&limit=1e3",
+            expect![[r#"[("index", "+1"), ("limit", "1e3")] from=None index=None page=(0, 50)"#]],
+        );
+        check(
+            "limit=1000&offset=99999999999999999999",
+            expect![[r#"[("limit", "1000"), ("offset", "99999999999999999999")] from=None index=None page=(0, 100)"#]],
+        );
+        check(
+            "from=%ff",
+            expect![[
+                r#"ApiError { status: 400, code: "INVALID_QUERY", message: "the query isn't valid UTF-8", retry_after: None }"#
+            ]],
+        );
         check("&&a&=b", expect![[r#"[("a", ""), ("", "b")] from=None index=None page=(0, 50)"#]]);
     }
 

@@ -71,6 +71,12 @@ async fn measure(State(arena): State<Arena>, request: Request, next: Next) -> Re
     let took = started.elapsed();
     let status = response.status().as_u16();
     arena.metrics.answered(route, method.as_str(), status, took);
-    tracing::debug!(route, method = method.as_str(), status, took_us = took.as_micros() as u64, "{method} {route} {status}");
+    tracing::debug!(
+        route,
+        method = method.as_str(),
+        status,
+        took_us = took.as_micros() as u64,
+        "{method} {route} {status}"
+    );
     response
 }

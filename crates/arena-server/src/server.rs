@@ -40,7 +40,7 @@ pub enum StartError {
     )]
     UntrustedNetwork(SocketAddr),
     /// The address is taken or not this machine's.
-    #[error("can't listen on {address}: {source}")]
+    #[error("can't listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -95,7 +95,9 @@ impl Server {
             return Err(StartError::UntrustedNetwork(settings.listen));
         }
         if settings.asks_for_scoring {
-            tracing::warn!("the settings ask for scoring; this version plays and records games, but keeps no leaderboards");
+            tracing::warn!(
+                "the settings ask for scoring; this version plays and records games, but keeps no leaderboards"
+            );
         }
         let address = settings.listen;
         let refuse = |source| StartError::Listen { address, source };
@@ -194,8 +196,17 @@ fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     app: App,
-) -> http1::Connection<TokioIo<TcpStream>, TowerToHyperService<impl tower::Service<Request<Incoming>, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send> + Clone>>
-{
+) -> http1::Connection<
+    TokioIo<TcpStream>,
+    TowerToHyperService<
+        impl tower::Service<
+            Request<Incoming>,
+            Response = axum::response::Response,
+            Error = std::convert::Infallible,
+            Future: Send,
+        > + Clone,
+    >,
+> {
     // Answers are written whole; waiting for more to send along would only delay them.
     let _ = stream.set_nodelay(true);
     let service = app.map_request(move |mut request: Request<Incoming>| {

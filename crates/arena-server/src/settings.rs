@@ -123,7 +123,7 @@ pub struct ChallengeSettings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file can't be read.
-    #[error("the settings file {file} can't be read: {source}")]
+    #[error("the settings file {file} can't be read")]
     Read {
         /// Which file.
         file: String,
@@ -178,7 +178,8 @@ impl Settings {
     /// If the file can't be read, isn't of its format, or has a key that doesn't exist.
     pub fn from_file(path: &Path) -> Result<Settings, SettingsError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| SettingsError::Read { file: file.clone(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| SettingsError::Read { file: file.clone(), source })?;
         let parsed: Result<SettingsFile, String> = if path.extension().is_some_and(|extension| extension == "json") {
             serde_json::from_str(&text).map_err(|error| error.to_string())
         } else {
@@ -188,10 +189,8 @@ impl Settings {
         let defaults = Settings::default();
         let entries = parsed.challenges.unwrap_or_default();
         let asks_for_scoring = parsed.scoring.is_some() || entries.iter().any(|entry| entry.scoring.is_some());
-        let challenges: Vec<ChallengeSettings> = entries
-            .into_iter()
-            .map(|entry| ChallengeSettings { name: entry.name, options: entry.options })
-            .collect();
+        let challenges: Vec<ChallengeSettings> =
+            entries.into_iter().map(|entry| ChallengeSettings { name: entry.name, options: entry.options }).collect();
         Ok(Settings {
             listen: parsed.listen.unwrap_or(defaults.listen),
             data: parsed.data.unwrap_or(defaults.data),
@@ -246,7 +245,11 @@ mod tests {
 
     #[test]
     fn a_file_sets_what_it_names() {
-        check("arena.toml", "[limits]\nbody_bytes = 7\n", expect![[r#"7 [ChallengeSettings { name: "psi", options: {} }]"#]]);
+        check(
+            "arena.toml",
+            "[limits]\nbody_bytes = 7\n",
+            expect![[r#"7 [ChallengeSettings { name: "psi", options: {} }]"#]],
+        );
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setSize":4},"scoring":["win-rate"]}],"scoring":{"default":["average"]}}"#,
@@ -274,12 +277,16 @@ mod tests {
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setsize":4}}]}"#,
-            expect!["challenges: psi: options: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"],
+            expect![
+                "challenges: psi: options: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
+            ],
         );
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"range":[1,5]}}]}"#,
-            expect!["challenges: psi: options: range has 5 numbers, but intersectionSize + players × setSize needs 23 different ones"],
+            expect![
+                "challenges: psi: options: range has 5 numbers, but intersectionSize + players × setSize needs 23 different ones"
+            ],
         );
     }
 }

@@ -87,7 +87,8 @@ impl Counts {
     /// to skip in the first of them. Also the number of matches in all.
     pub(crate) fn find_page(&self, filter: &SessionFilter, offset: u64, limit: usize) -> PagePlan {
         let columns = self.columns(filter);
-        let matching = |tally: &Tally| columns.iter().filter_map(|&column| tally.get(column)).map(|&n| u64::from(n)).sum::<u64>();
+        let matching =
+            |tally: &Tally| columns.iter().filter_map(|&column| tally.get(column)).map(|&n| u64::from(n)).sum::<u64>();
         let total = columns.iter().filter_map(|&column| self.total.get(column)).sum();
         let mut plan = PagePlan { total, ranges: Vec::new(), skip: 0 };
         let mut before = 0;

@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seat, Seed, Session,
-    SessionFacts, SessionId, Status, Timestamp,
+    Attribution, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seat, Seed,
+    Session, SessionFacts, SessionId, Status, Timestamp,
 };
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,9 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
     let text = |column: usize| -> Result<&str, StoreError> {
         row.get_ref(column)?.as_str().map_err(|error| damaged(error.to_string()))
     };
-    let time = |column: usize| -> Result<Option<Timestamp>, StoreError> { Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp)) };
+    let time = |column: usize| -> Result<Option<Timestamp>, StoreError> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
+    };
 
     let status = Status::from_wire(text(1)?).ok_or_else(|| damaged("unknown status".to_owned()))?;
     let phase = match status {
@@ -76,7 +78,8 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
     };
     // What the views index by seat has to be there.
     let size = session.facts.invites.len();
-    let seats_exist = session.attributions.iter().all(|a| a.from.0 < session.seats.len() && a.to.0 < session.seats.len());
+    let seats_exist =
+        session.attributions.iter().all(|a| a.from.0 < session.seats.len() && a.to.0 < session.seats.len());
     if session.scores.len() != size || session.seats.len() > size || !seats_exist {
         return Err(StoreError::damaged(id, "its players, scores and invites don't fit together"));
     }
@@ -134,8 +137,10 @@ pub(crate) fn players_text(seats: &[Occupant]) -> String {
 }
 
 pub(crate) fn attributions_text(attributions: &[Attribution]) -> String {
-    let rows: Vec<(usize, usize, &str)> =
-        attributions.iter().map(|attribution| (attribution.from.0, attribution.to.0, attribution.kind.as_str())).collect();
+    let rows: Vec<(usize, usize, &str)> = attributions
+        .iter()
+        .map(|attribution| (attribution.from.0, attribution.to.0, attribution.kind.as_str()))
+        .collect();
     to_json(&rows)
 }
 

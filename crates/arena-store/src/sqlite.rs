@@ -166,7 +166,12 @@ impl Store {
     ///
     /// # Errors
     /// If the store can't be read, or a session's row is damaged.
-    pub async fn list_sessions(&self, filter: &SessionFilter, offset: u64, limit: usize) -> Result<Page<Session>, StoreError> {
+    pub async fn list_sessions(
+        &self,
+        filter: &SessionFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Page<Session>, StoreError> {
         let plan = self.counts.read().find_page(filter, offset, limit);
         let mut skip = i64::try_from(plan.skip).unwrap_or(i64::MAX);
         let sql = format!(
@@ -265,9 +270,15 @@ fn configure(connection: &Connection) -> Result<(), StoreError> {
 
 /// Takes the folder for this process, for as long as the file returned lives. The system lets go of it at any death.
 fn lock_folder(folder: &Path) -> Result<File, StoreError> {
-    let refuse = |error: std::io::Error| StoreError::Folder { folder: folder.display().to_string(), reason: error.to_string() };
-    let mut lock =
-        File::options().create(true).truncate(false).read(true).write(true).open(folder.join("arena.lock")).map_err(refuse)?;
+    let refuse =
+        |error: std::io::Error| StoreError::Folder { folder: folder.display().to_string(), reason: error.to_string() };
+    let mut lock = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(folder.join("arena.lock"))
+        .map_err(refuse)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

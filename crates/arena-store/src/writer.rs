@@ -138,7 +138,8 @@ impl State {
                 }
                 let error = StoreError::from(error);
                 for (_, reply) in batch {
-                    let error = if constraint { CommitError::Conflict } else { CommitError::Unavailable(error.clone()) };
+                    let error =
+                        if constraint { CommitError::Conflict } else { CommitError::Unavailable(error.clone()) };
                     let _ = reply.send(Err(error));
                 }
             }
@@ -325,7 +326,11 @@ fn insert_session(connection: &Connection, no: i64, session: &Session) -> Result
 }
 
 /// Writes what may have changed, if the stored version is the one before; the status that was stored, or nothing.
-fn update_session(connection: &Connection, no: SessionNo, session: &Session) -> Result<Option<Status>, rusqlite::Error> {
+fn update_session(
+    connection: &Connection,
+    no: SessionNo,
+    session: &Session,
+) -> Result<Option<Status>, rusqlite::Error> {
     let before: Option<(String, Option<i64>)> = connection
         .prepare_cached("SELECT status, wake_at FROM sessions WHERE no = ?1 AND version = ?2")?
         .query_row(params![no.0, session.version.cast_signed() - 1], |row| Ok((row.get(0)?, row.get(1)?)))

@@ -138,7 +138,8 @@ impl Client {
 
     /// Acts in a session.
     pub fn act(&self, session: &str, from: &str, method: &str, content: &str) -> Answer {
-        let body = serde_json::json!({ "challengeId": session, "from": from, "messageType": method, "content": content });
+        let body =
+            serde_json::json!({ "challengeId": session, "from": from, "messageType": method, "content": content });
         self.post("/api/arena/message", &body)
     }
 

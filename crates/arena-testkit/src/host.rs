@@ -33,7 +33,11 @@ impl Host {
     }
 
     /// A server with challenges, clock and randomness of the test's.
-    pub fn start_in(environment: Environment, challenges: Vec<Arc<dyn ChallengeType>>, change: impl FnOnce(&mut Settings)) -> Host {
+    pub fn start_in(
+        environment: Environment,
+        challenges: Vec<Arc<dyn ChallengeType>>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Host {
         Host::launch(change, |settings| async move {
             Server::start_with(settings, challenges, environment).await.expect("the server starts")
         })
@@ -52,7 +56,8 @@ impl Host {
         let (stop, stopped) = oneshot::channel();
         let (ready, address) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
             runtime.block_on(async move {
                 let server = start(settings).await;
                 ready.send(server.address()).expect("the test waits for the address");

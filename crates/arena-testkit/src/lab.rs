@@ -22,10 +22,7 @@ pub struct Lab {
 impl Lab {
     /// A lab whose randomness follows from `seed`.
     pub fn new(seed: u64) -> Lab {
-        Lab {
-            now_ms: Arc::new(AtomicI64::new(START_MS)),
-            rng: Arc::new(Mutex::new(ChaCha20Rng::seed_from_u64(seed))),
-        }
+        Lab { now_ms: Arc::new(AtomicI64::new(START_MS)), rng: Arc::new(Mutex::new(ChaCha20Rng::seed_from_u64(seed))) }
     }
 
     /// Lets time pass.

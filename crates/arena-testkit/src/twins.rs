@@ -15,7 +15,8 @@ impl PsiWithSecret {
     /// `psi` in which seat 1 holds the common numbers and `secret`. These shouldn't be in the range that is dealt from, so
     /// that nobody else has them.
     pub fn new(secret: Vec<u64>) -> PsiWithSecret {
-        let psi = arena_challenges::builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+        let psi =
+            arena_challenges::builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
         PsiWithSecret { psi, secret }
     }
 }
@@ -36,7 +37,8 @@ impl ChallengeType for PsiWithSecret {
     fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator> {
         let dealt = self.psi.create(options, seed).serialize();
         let mut state: Value = serde_json::from_str(&dealt).expect("the state is JSON");
-        let mut numbers: Vec<u64> = serde_json::from_value(state["intersectionSet"].clone()).expect("a list of numbers");
+        let mut numbers: Vec<u64> =
+            serde_json::from_value(state["intersectionSet"].clone()).expect("a list of numbers");
         numbers.extend(&self.secret);
         numbers.sort_unstable();
         state["userSets"][1] = json!(numbers);

@@ -25,7 +25,10 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
     let to = fields.find_text("to")?.map(Party::from_wire);
     let from = request.speaker()?;
     let no_chat = || {
-        ApiError::bad_request("INVALID_CHANNEL", "channel must be the id of a session; nothing can be written to other channels")
+        ApiError::bad_request(
+            "INVALID_CHANNEL",
+            "channel must be the id of a session; nothing can be written to other channels",
+        )
     };
     let session = channel.parse().map_err(|_| no_chat())?;
     let respond = Box::new(|written: &Written<'_>| match written.messages {

@@ -22,9 +22,10 @@ pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> A
     let fields = request.fields()?;
     let invite = fields.text("invite")?;
     let user = match fields.find_text("userId")? {
-        Some(user) => Some(user.parse::<UserId>().map_err(|error| {
-            ApiError::bad_request("INVALID_FIELD", format!("userId is {error}"))
-        })?),
+        Some(user) => Some(
+            user.parse::<UserId>()
+                .map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?,
+        ),
         None => None,
     };
     let invite = invite.parse().map_err(|_| EngineError::UnknownInvite(invite.to_owned()))?;

@@ -14,7 +14,8 @@ use crate::request::Get;
 const STYLE: &str = include_str!("page.css");
 
 /// Nothing but what this server itself sends: texts of players can't become more than text.
-const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) async fn home(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let engine = &arena.engine;

@@ -135,9 +135,8 @@ impl Reader {
         let ended = snapshot.ended();
         let reveal_chat = self.arena.settings.sessions.reveal_chat;
         let mut text = Vec::new();
-        let mut messages = snapshot.messages.iter().map(|message| {
-            (message.index(), message.json(self.viewer, ended, reveal_chat))
-        });
+        let mut messages =
+            snapshot.messages.iter().map(|message| (message.index(), message.json(self.viewer, ended, reveal_chat)));
         if !self.initial_sent {
             self.initial_sent = true;
             text.extend_from_slice(b"data: {\"type\":\"initial\",\"messages\":[");
@@ -159,7 +158,9 @@ impl Reader {
             text.extend_from_slice(format!("}}\nid: {index}\n\n").as_bytes());
             self.next = index + 1;
         }
-        if ended && !self.end_sent && self.next > snapshot.len
+        if ended
+            && !self.end_sent
+            && self.next > snapshot.len
             && let Some(data) = snapshot.session.as_deref().and_then(game_ended)
         {
             self.end_sent = true;

@@ -37,9 +37,11 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     let from = query.number("index").unwrap_or(1).max(1);
     let limit = match query.get("limit") {
         None => usize::MAX,
-        Some(_) => query.number("limit").filter(|limit| *limit > 0).and_then(|limit| limit.try_into().ok()).ok_or_else(|| {
-            ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number from 1 on")
-        })?,
+        Some(_) => query
+            .number("limit")
+            .filter(|limit| *limit > 0)
+            .and_then(|limit| limit.try_into().ok())
+            .ok_or_else(|| ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number from 1 on"))?,
     };
     let wait = parse_wait(query.get("wait"))?;
     let viewer = request.viewer();
@@ -52,12 +54,21 @@ fn parse_wait(text: Option<&str>) -> Result<Option<Duration>, ApiError> {
     let Some(text) = text else { return Ok(None) };
     match text.parse::<f64>() {
         Ok(seconds) if seconds >= 0.0 => Ok((seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(MAX_WAIT_S)))),
-        _ => Err(ApiError::bad_request("INVALID_WAIT", format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}"))),
+        _ => Err(ApiError::bad_request(
+            "INVALID_WAIT",
+            format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}"),
+        )),
     }
 }
 
 /// What is there, or else what comes first within `wait`.
-async fn read_or_wait(arena: &Arena, channel: Channel, from: u64, limit: usize, wait: Option<Duration>) -> ApiResult<Snapshot> {
+async fn read_or_wait(
+    arena: &Arena,
+    channel: Channel,
+    from: u64,
+    limit: usize,
+    wait: Option<Duration>,
+) -> ApiResult<Snapshot> {
     let engine = &arena.engine;
     let snapshot = engine.read(channel, from, limit).await?;
     let Some(wait) = wait.filter(|_| snapshot.messages.is_empty() && !snapshot.removed) else { return Ok(snapshot) };

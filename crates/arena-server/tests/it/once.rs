@@ -1,0 +1,86 @@
+//! `Idempotency-Key`: a write that is asked for twice happens once.
+
+use std::thread;
+
+use arena_testkit::Host;
+use serde_json::json;
+
+#[test]
+fn a_repeated_write_gets_the_first_answer_and_happens_once() {
+    let host = Host::start();
+    let client = host.client();
+    let create = || client.post_once("/api/challenges/psi", "create-1", &json!({}));
+    let session = create().ok();
+    assert_eq!(create().ok(), session);
+    assert_eq!(client.get("/api/challenges").ok()["total"], 1);
+
+    let invites: Vec<&str> = session["invites"].as_array().expect("a list").iter().filter_map(|i| i.as_str()).collect();
+    let join = || client.post_once("/api/arena/join", "join-1", &json!({ "invite": invites[0] }));
+    let joined = join().ok();
+    assert_eq!(join().ok(), joined);
+    // Without the key the seat is taken, whoever asks.
+    assert_eq!(client.join(invites[0]).refusal().1, "INVITE_ALREADY_USED");
+    client.join(invites[1]).ok();
+
+    let say = |key: &str, text: &str| {
+        client.post_once(
+            "/api/chat/send",
+            key,
+            &json!({ "channel": session["id"], "from": invites[0], "content": text }),
+        )
+    };
+    assert_eq!(say("chat-1", "once").ok()["index"], 1);
+    assert_eq!(say("chat-1", "once").ok()["index"], 1);
+    assert_eq!(say("chat-2", "once").ok()["index"], 2);
+    assert_eq!(say("chat-1", "twice").refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+
+    let guess = || {
+        let body = json!({ "challengeId": session["id"], "from": invites[0], "messageType": "guess", "content": "5" });
+        client.post_once("/api/arena/message", "guess-1", &body)
+    };
+    assert_eq!(guess().ok(), json!({ "ok": "Message sent" }));
+    assert_eq!(guess().ok(), json!({ "ok": "Message sent" }));
+
+    let offer = |key: &str| client.post_once("/api/invites", key, &json!({ "inviteId": invites[1] }));
+    assert_eq!(offer("offer-1").refusal().0, 409);
+}
+
+#[test]
+fn a_refused_write_may_be_tried_again_under_its_key() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    let body = json!({ "channel": session, "from": invites[0], "content": "hello" });
+    assert_eq!(client.post_once("/api/chat/send", "k", &body).refusal().1, "PLAYER_NOT_FOUND");
+    client.join(&invites[0]).ok();
+    assert_eq!(client.post_once("/api/chat/send", "k", &body).ok()["index"], 1);
+}
+
+#[test]
+fn the_same_key_of_another_player_is_another_key() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    for invite in &invites {
+        client.join(invite).ok();
+    }
+    let say = |seat: usize| {
+        client.post_once("/api/chat/send", "1", &json!({ "channel": session, "from": invites[seat], "content": "hi" }))
+    };
+    assert_eq!(say(0).ok()["index"], 1);
+    assert_eq!(say(1).ok()["index"], 2);
+    assert_eq!(say(0).ok()["index"], 1);
+}
+
+#[test]
+fn repetitions_at_the_same_moment_happen_once() {
+    let host = Host::start();
+    let client = host.client();
+    let answers: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..16).map(|_| scope.spawn(|| client.post_once("/api/challenges/psi", "race", &json!({})).ok())).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    assert_eq!(client.get("/api/challenges").ok()["total"], 1);
+}

@@ -1,0 +1,126 @@
+//! What many do at the same moment happens as if they had done it one after the other.
+
+use std::collections::HashSet;
+use std::sync::Barrier;
+use std::thread;
+
+use arena_testkit::{Answer, Host};
+use serde_json::{Value, json};
+
+/// Runs `what` on `n` threads that start together.
+fn together<T: Send>(n: usize, what: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let barrier = Barrier::new(n);
+    let (what, barrier) = (&what, &barrier);
+    thread::scope(|scope| {
+        let run = |i| {
+            scope.spawn(move || {
+                barrier.wait();
+                what(i)
+            })
+        };
+        let threads: Vec<_> = (0..n).map(run).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+fn messages(answer: &Answer) -> Vec<Value> {
+    answer.ok()["messages"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn one_invite_seats_one_player_however_many_come() {
+    let host = Host::start();
+    let client = host.client();
+    for _ in 0..5 {
+        let (session, invites) = client.create("psi");
+        let answers = together(64, |_| client.join(&invites[0]));
+        let (seated, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+        assert_eq!(seated.len(), 1);
+        for answer in refused {
+            assert_eq!(answer.refusal(), (400, "INVITE_ALREADY_USED".to_owned()));
+        }
+        let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])));
+        assert_eq!(told.len(), 1, "one player, one set");
+    }
+}
+
+#[test]
+fn a_game_starts_once_when_all_come_at_the_same_moment() {
+    let host = Host::start();
+    let client = host.client();
+    for _ in 0..20 {
+        let (session, invites) = client.create("psi");
+        for answer in together(2, |seat| client.join(&invites[seat])) {
+            answer.ok();
+        }
+        let told = messages(&client.get(&format!("/api/arena/sync?channel={session}")));
+        let indexes: Vec<u64> = told.iter().filter_map(|message| message["index"].as_u64()).collect();
+        assert_eq!(indexes, [1, 2]);
+        let recipients: HashSet<&str> = told.iter().filter_map(|message| message["to"].as_str()).collect();
+        assert_eq!(recipients, invites.iter().map(String::as_str).collect());
+        let page = client.get("/api/challenges/psi?limit=1").ok();
+        assert_eq!(page["challenges"][0]["state"]["status"], "active");
+    }
+}
+
+#[test]
+fn no_score_is_lost_when_all_guess_at_the_same_moment() {
+    let host = Host::start();
+    let client = host.client();
+    for _ in 0..20 {
+        let (session, invites) = client.create("psi");
+        for invite in &invites {
+            client.join(invite).ok();
+        }
+        let sets: Vec<HashSet<u64>> = invites
+            .iter()
+            .map(|invite| {
+                let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={invite}")));
+                let text = told.iter().filter_map(|message| message["content"].as_str()).find(|text| !text.is_empty());
+                let digits = text.expect("a set").split(|char: char| !char.is_ascii_digit());
+                digits.filter_map(|number| number.parse().ok()).collect()
+            })
+            .collect();
+        let common: Vec<String> = sets[0].intersection(&sets[1]).map(u64::to_string).collect();
+        // Each guesses twice at once: one guess counts.
+        let answers = together(4, |i| client.act(&session, &invites[i % 2], "guess", &common.join(", ")));
+        let mut outcomes: Vec<String> = answers
+            .iter()
+            .map(|answer| if answer.status == 200 { "taken".to_owned() } else { answer.refusal().1 })
+            .collect();
+        outcomes.sort();
+        // The second guess of whoever ends the game may come after its end, which is told in private, with a 200.
+        let refused = outcomes.iter().filter(|outcome| *outcome == "DUPLICATE_GUESS").count();
+        let late = messages(&client.get(&format!("/api/arena/sync?channel={session}")))
+            .iter()
+            .filter(|message| message["content"].as_str().is_some_and(|text| text.starts_with("ERR_GAME_NOT_RUNNING")))
+            .count();
+        assert_eq!(refused + late, 2, "{outcomes:?}");
+        let ended = &client.get("/api/challenges/psi?limit=1").ok()["challenges"][0];
+        assert_eq!(ended["state"]["status"], "ended");
+        assert_eq!(ended["state"]["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
+    }
+}
+
+#[test]
+fn a_channel_has_no_gap_when_many_speak_at_the_same_moment() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    for invite in &invites {
+        client.join(invite).ok();
+    }
+    let answers = together(16, |i| {
+        (0..25)
+            .map(|n| client.chat(&session, &invites[i % 2], &format!("{i}/{n}")).ok()["index"].clone())
+            .collect::<Vec<_>>()
+    });
+    let mut told: Vec<u64> = answers.iter().flatten().filter_map(Value::as_u64).collect();
+    told.sort_unstable();
+    assert_eq!(told, (1..=400).collect::<Vec<u64>>());
+    let stored = messages(&client.get(&format!("/api/chat/sync?channel={session}")));
+    let indexes: Vec<u64> = stored.iter().filter_map(|message| message["index"].as_u64()).collect();
+    assert_eq!(indexes, told);
+    let texts: HashSet<&str> = stored.iter().filter_map(|message| message["content"].as_str()).collect();
+    assert_eq!(texts.len(), 400);
+}

@@ -1,0 +1,106 @@
+//! What happens unasked, on a clock that the test turns.
+
+use arena_challenges::builtin;
+use arena_engine::{Create, Engine, Join, Limits};
+use arena_model::{Channel, InviteCode, Patience, SessionId, Status};
+use arena_store::{SessionFilter, Store};
+use arena_testkit::Lab;
+use serde_json::Map;
+use tempfile::TempDir;
+
+const LIMITS: Limits = Limits {
+    channel_messages: 1000,
+    spectators_chat: false,
+    patience: Patience { open_ms: Some(600_000), active_ms: Some(1_800_000) },
+};
+
+async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
+    let store = Store::open(folder.path()).expect("the store opens");
+    let psi = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+    Engine::new(store, [psi], LIMITS, lab.environment()).await.expect("the store can be read")
+}
+
+async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
+    let request = Create { challenge: "psi".to_owned(), options: Map::new() };
+    let respond = Box::new(|written: &arena_engine::Written<'_>| {
+        let invites: Vec<String> = written.session.facts.invites.iter().map(ToString::to_string).collect();
+        format!("{} {}", written.session.facts.id, invites.join(" "))
+    });
+    let answer = engine.create(request, None, respond).await.expect("a session");
+    let mut words = answer.split(' ');
+    let id = words.next().expect("an id").parse().expect("an id");
+    (id, words.map(|invite| invite.parse().expect("an invite")).collect())
+}
+
+async fn join(engine: &Engine, invite: InviteCode) {
+    let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
+    engine.join(Join { invite, user: None }, None, respond).await.expect("a seat");
+}
+
+async fn status(engine: &Engine, id: SessionId) -> Option<Status> {
+    engine.find_session(id).await.expect("the store can be read").map(|session| session.status())
+}
+
+#[tokio::test]
+async fn an_open_session_is_removed_at_its_age() {
+    let (lab, folder) = (Lab::new(1), TempDir::new().expect("a temp folder"));
+    let engine = engine(&lab, &folder).await;
+    let (id, invites) = create(&engine).await;
+    join(&engine, invites[0]).await;
+    lab.advance_ms(599_999);
+    let next = engine.wake_due().await.expect("the store can be read");
+    assert_eq!(next, Some(lab.now().plus_ms(1)));
+    assert_eq!(status(&engine, id).await, Some(Status::Open));
+    lab.advance_ms(1);
+    assert_eq!(engine.wake_due().await.expect("the store can be read"), None);
+    assert_eq!(status(&engine, id).await, None);
+    assert_eq!(engine.find_invited(invites[0]).await.expect("the store can be read"), None);
+    assert_eq!(engine.count_sessions(&SessionFilter::default()), 0);
+    assert!(engine.read(Channel::Operator(id), 1, 9).await.expect("the store can be read").removed);
+}
+
+#[tokio::test]
+async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
+    let (lab, folder) = (Lab::new(2), TempDir::new().expect("a temp folder"));
+    let engine = engine(&lab, &folder).await;
+    let (idle, idle_invites) = create(&engine).await;
+    let (busy, busy_invites) = create(&engine).await;
+    for invite in idle_invites.iter().chain(&busy_invites) {
+        join(&engine, *invite).await;
+    }
+    lab.advance_ms(1_700_000);
+    engine.wake_due().await.expect("the store can be read");
+    let chat = arena_engine::Chat {
+        session: busy,
+        from: arena_model::Party::Player(busy_invites[0]),
+        to: None,
+        content: "still here".to_owned(),
+    };
+    engine.chat(chat, None, Box::new(|_| String::new())).await.expect("a player may chat");
+    lab.advance_ms(100_000);
+    let next = engine.wake_due().await.expect("the store can be read");
+    assert_eq!(status(&engine, idle).await, Some(Status::Ended));
+    assert_eq!(status(&engine, busy).await, Some(Status::Active));
+    assert_eq!(next, Some(lab.now().plus_ms(1_700_000)), "the chat is what counts");
+
+    let told = engine.read(Channel::Operator(idle), 1, 99).await.expect("the store can be read");
+    let last = told.messages.last().expect("the end is told");
+    let text = String::from_utf8(last.json(arena_model::Viewer::Nobody, true, false).to_vec()).expect("JSON");
+    assert!(text.contains("Abandoned: nothing happened for 30 minutes."), "{text}");
+    let session = engine.find_session(idle).await.expect("the store can be read").expect("it is there");
+    let view = serde_json::to_value(arena_model::view(&session, arena_model::Viewer::Nobody)).expect("JSON");
+    assert_eq!(view["state"]["abandoned"], true);
+}
+
+#[tokio::test]
+async fn what_is_due_survives_a_restart() {
+    let (lab, folder) = (Lab::new(3), TempDir::new().expect("a temp folder"));
+    let before = engine(&lab, &folder).await;
+    let (id, _) = create(&before).await;
+    drop(before);
+    lab.advance_ms(600_000);
+    let after = engine(&lab, &folder).await;
+    assert_eq!(status(&after, id).await, Some(Status::Open));
+    after.wake_due().await.expect("the store can be read");
+    assert_eq!(status(&after, id).await, None);
+}
