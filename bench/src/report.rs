@@ -62,7 +62,7 @@ impl Row {
         if !factor.is_finite() {
             "missed".to_owned()
         } else if (0.5..2.0).contains(&factor) {
-            format!("missed by {:.0} %", (factor - 1.0).abs() * 100.0)
+            format!("missed by {} %", significant_to((factor - 1.0).abs() * 100.0, 2))
         } else {
             format!("missed: {factor:.2} × the goal")
         }
@@ -187,6 +187,11 @@ fn with_unit(value: f64, unit: &str) -> String {
 
 /// A number with three significant digits at least, and its thousands apart: `0.0123`, `4.57`, `117,000`.
 fn significant(value: f64) -> String {
+    significant_to(value, 3)
+}
+
+/// The same with another number of digits.
+fn significant_to(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return "?".to_owned();
     }
@@ -195,7 +200,7 @@ fn significant(value: f64) -> String {
         return "0".to_owned();
     }
     if size < 100.0 {
-        let decimals = (2 - size.log10().floor() as i32).clamp(0, 6) as usize;
+        let decimals = (digits - 1 - size.log10().floor() as i32).clamp(0, 6) as usize;
         let text = format!("{value:.decimals$}");
         return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
     }
@@ -227,6 +232,7 @@ mod tests {
         assert_eq!(verdict(10.0, Goal::AtMost(10.0)), "met");
         assert_eq!(verdict(12.5, Goal::AtMost(10.0)), "missed by 25 %");
         assert_eq!(verdict(40.0, Goal::AtMost(10.0)), "missed: 4.00 × the goal");
+        assert_eq!(verdict(0.498, Goal::AtLeast(0.5)), "missed by 0.4 %");
         assert_eq!(verdict(0.4, Goal::AtLeast(0.5)), "missed by 20 %");
         assert_eq!(verdict(0.1, Goal::AtLeast(0.5)), "missed: 0.20 × the goal");
     }

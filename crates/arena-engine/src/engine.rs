@@ -238,7 +238,7 @@ impl Engine {
     pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Join { invite, user } = request;
         let unknown = || EngineError::UnknownInvite(invite.to_string());
-        let id = self.inner.store.find_invite(invite).await?.ok_or_else(unknown)?;
+        let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
         self.write(id, once, respond, move |session, challenge, limits, now| {
             arena_model::join(session, challenge, limits.patience, invite, user.clone(), now).map_err(|error| {
                 match error {
@@ -289,7 +289,7 @@ impl Engine {
         respond: Respond,
     ) -> Result<String, EngineError> {
         let unknown = || EngineError::UnknownInvite(invite.to_string());
-        let id = self.inner.store.find_invite(invite).await?.ok_or_else(unknown)?;
+        let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
         self.write(id, once, respond, move |session, _, _, _| {
             arena_model::announce(session, invite).map_err(|error| match error {
                 JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
@@ -336,7 +336,7 @@ impl Engine {
     /// # Errors
     /// If the store can't be read.
     pub async fn find_invited(&self, invite: InviteCode) -> Result<Option<Arc<Session>>, EngineError> {
-        match self.inner.store.find_invite(invite).await? {
+        match self.inner.live.find_invite(invite, &self.inner.store).await? {
             Some(id) => self.find_session(id).await,
             None => Ok(None),
         }
@@ -476,11 +476,14 @@ impl Inner {
         let session = arena_model::open(facts, challenge, self.limits.patience);
         let body = respond(&Written { session: &session, challenge, messages: &[] });
         let answer = once.map(|once| new_answer(once, &body, now));
-        let change = Change::Create(Box::new(session.clone()));
+        let (id, wake_at) = (session.facts.id, session.wake_at);
+        let change = Change::Create(Box::new(session));
         match self.store.commit(Commit { change, messages: Vec::new(), answer }).await {
-            Ok(no) => {
-                let id = session.facts.id;
-                let wake_at = session.wake_at;
+            Ok((no, commit)) => {
+                let Change::Create(session) = commit.change else {
+                    unreachable!("the store gives back what it was given")
+                };
+                let session = *session;
                 let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
                 self.live.insert(id, Live::new(stored));
                 self.reschedule(wake_at);
@@ -533,22 +536,19 @@ impl Inner {
             let public_len = self.public.tail.read().len();
             let messages = self.place(drafts, &after, [chat_len, operator_len, public_len], now)?;
             let body = respond(&Written { session, challenge, messages: &messages });
-            let commit = Commit {
-                change: match &after {
-                    After::Becomes(after) => Change::Update(live.no, after.clone()),
-                    After::Stays => Change::Stays(live.no),
-                    After::Removed => Change::Remove(live.no, Box::new((*before).clone())),
-                },
-                messages: messages.clone(),
-                answer: once.map(|once| new_answer(once, &body, now)),
+            let wake_at = session.wake_at;
+            let change = match after {
+                After::Becomes(after) => Change::Update(live.no, after),
+                After::Stays => Change::Stays(live.no),
+                After::Removed => Change::Remove(live.no, Box::new((*before).clone())),
             };
-            match self.store.commit(commit).await {
-                Ok(_) => {
+            let answer = once.map(|once| new_answer(once, &body, now));
+            match self.store.commit(Commit { change, messages, answer }).await {
+                Ok((_, commit)) => {
                     if posting.is_some() {
-                        self.publish_public(&messages);
+                        self.publish_public(&commit.messages);
                     }
-                    let wake_at = session.wake_at;
-                    live.publish(after, messages, now);
+                    live.publish(*commit, now);
                     self.reschedule(wake_at);
                     return Ok(body);
                 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use arena_model::{After, Channel, ChatMessage, Session, SessionId, Timestamp};
-use arena_store::{SessionNo, Store, StoreError, StoredSession};
+use arena_model::{Channel, InviteCode, Session, SessionId, Timestamp};
+use arena_store::{Change, Commit, SessionNo, Store, StoreError, StoredSession};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
@@ -74,16 +74,16 @@ impl Live {
     }
 
     /// Shows a commit to readers and wakes them.
-    pub(crate) fn publish(&self, after: After, messages: impl IntoIterator<Item = ChatMessage>, now: Timestamp) {
+    pub(crate) fn publish(&self, commit: Commit, now: Timestamp) {
         {
             let mut committed = self.committed.write();
-            match after {
-                After::Stays => {}
-                After::Becomes(session) => committed.session = Arc::new(*session),
-                After::Removed => committed.removed = true,
+            match commit.change {
+                Change::Stays(_) => {}
+                Change::Create(session) | Change::Update(_, session) => committed.session = Arc::new(*session),
+                Change::Remove(..) => committed.removed = true,
             }
             // Activity is what is said; that a later time to look was noted is none.
-            for message in messages {
+            for message in commit.messages {
                 committed.last_activity = now;
                 match message.channel {
                     Channel::Chat(_) => committed.chat.push(message),
@@ -120,6 +120,8 @@ type Slot = OnceCell<Live>;
 /// The sessions in memory, by id.
 pub(crate) struct LiveSessions {
     shards: Vec<Mutex<Shard>>,
+    /// Whose invites the latest ones are, so that joining a new session doesn't ask the store.
+    invites: Mutex<LruCache<InviteCode, SessionId>>,
 }
 
 struct Shard {
@@ -146,7 +148,8 @@ impl std::ops::Deref for LiveRef {
 impl LiveSessions {
     pub(crate) fn new() -> LiveSessions {
         let shard = || Mutex::new(Shard { all: HashMap::new(), kept: LruCache::new(KEPT / SHARDS), sweep_at: KEPT });
-        LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect() }
+        let invites = Mutex::new(LruCache::new(2 * KEPT));
+        LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect(), invites }
     }
 
     fn shard(&self, id: SessionId) -> &Mutex<Shard> {
@@ -170,8 +173,24 @@ impl LiveSessions {
         }
     }
 
+    /// The session that an invite belongs to, from memory or else from the store.
+    pub(crate) async fn find_invite(&self, invite: InviteCode, store: &Store) -> Result<Option<SessionId>, StoreError> {
+        // An invite belongs to one session for good, so what is remembered can't be wrong; the session may be gone.
+        let known = self.invites.lock().get(&invite).copied();
+        match known {
+            Some(id) => Ok(Some(id)),
+            None => store.find_invite(invite).await,
+        }
+    }
+
     /// Takes a session in that was just created.
     pub(crate) fn insert(&self, id: SessionId, live: Live) {
+        {
+            let mut invites = self.invites.lock();
+            for &invite in &live.committed.read().session.facts.invites {
+                invites.insert(invite, id);
+            }
+        }
         let slot = self.shard(id).lock().slot(id);
         // Somebody may have read it from the store in the meantime: the same then.
         let _ = slot.set(live);

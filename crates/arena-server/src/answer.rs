@@ -22,5 +22,8 @@ pub(crate) fn json_with(status: StatusCode, text: impl Into<Body>) -> Response {
 
 /// The JSON text of what a client may see.
 pub(crate) fn to_text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("views are texts, numbers, lists and objects with text keys")
+    // Most answers are a session or less; growing to that by doubling would copy them several times.
+    let mut text = Vec::with_capacity(1024);
+    serde_json::to_writer(&mut text, value).expect("views are texts, numbers, lists and objects with text keys");
+    String::from_utf8(text).expect("serde_json writes UTF-8")
 }

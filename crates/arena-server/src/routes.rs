@@ -25,27 +25,30 @@ use crate::error::ApiError;
 
 /// The arena's routes, callable without a socket.
 pub(crate) fn app(arena: Arena) -> Router {
-    let api = Router::new()
-        .route("/metadata", get(metadata::list_metadata))
-        .route("/metadata/{name}", get(metadata::find_metadata))
-        .route("/challenges", get(list::list_sessions))
-        .route("/challenges/{name}", get(list::list_sessions_of_type).post(create::create_session))
-        .route("/invites", post(invites::announce_invite))
-        .route("/invites/{invite}", get(invites::find_invite))
-        .route("/arena/join", post(join::join_session))
-        .route("/arena/message", post(act::act_in_session))
-        .route("/arena/sync", get(sync::sync_operator))
-        .route("/chat/send", post(chat::send_chat))
-        .route("/chat/sync", get(sync::sync_chat))
-        .route("/chat/ws/{channel}", get(stream::stream_channel));
-    Router::new()
+    let mut router = Router::new()
         .route("/", get(page::home))
         .route("/style.css", get(page::style))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
-        .route("/metrics", get(health::metrics))
-        .nest("/api", api.clone())
-        .nest("/api/v1", api)
+        .route("/metrics", get(health::metrics));
+    // Each twice rather than nested, which would take every path apart and put it together again.
+    for api in ["/api", "/api/v1"] {
+        let at = |path: &str| format!("{api}{path}");
+        router = router
+            .route(&at("/metadata"), get(metadata::list_metadata))
+            .route(&at("/metadata/{name}"), get(metadata::find_metadata))
+            .route(&at("/challenges"), get(list::list_sessions))
+            .route(&at("/challenges/{name}"), get(list::list_sessions_of_type).post(create::create_session))
+            .route(&at("/invites"), post(invites::announce_invite))
+            .route(&at("/invites/{invite}"), get(invites::find_invite))
+            .route(&at("/arena/join"), post(join::join_session))
+            .route(&at("/arena/message"), post(act::act_in_session))
+            .route(&at("/arena/sync"), get(sync::sync_operator))
+            .route(&at("/chat/send"), post(chat::send_chat))
+            .route(&at("/chat/sync"), get(sync::sync_chat))
+            .route(&at("/chat/ws/{channel}"), get(stream::stream_channel));
+    }
+    router
         .method_not_allowed_fallback(method_not_allowed)
         .route_layer(middleware::from_fn_with_state(arena.clone(), measure))
         .fallback(not_found)

@@ -53,11 +53,11 @@ impl Store {
         Ok(Store { writer, readers: Mutex::new(Vec::new()), counts, file, _lock: lock })
     }
 
-    /// Stores a commit, whole or not at all; on return it is durable.
+    /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.
     ///
     /// # Errors
     /// [`CommitError`]; nothing is stored then.
-    pub async fn commit(&self, commit: Commit) -> Result<SessionNo, CommitError> {
+    pub async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         self.writer.commit(commit).await
     }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arena_model::{Channel, Phase, Session, Status};
 use parking_lot::RwLock;
@@ -19,10 +20,14 @@ use crate::{Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, Store
 /// Most commits in one transaction. Bounds how long the first of them waits.
 const MAX_BATCH: usize = 1024;
 
+/// How long commits are gathered while several callers are committing. About what a commit takes: measured with 64
+/// connections, 0.2 to 0.4 ms give the most games per second and the shortest p99.
+const GATHER: Duration = Duration::from_micros(250);
+
 /// After how many pages in the write-ahead log (4 KiB each) they are carried over into the database file.
 const CHECKPOINT_PAGES: i64 = 4096;
 
-type Reply = oneshot::Sender<Result<SessionNo, CommitError>>;
+type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 
 enum Job {
     Commit(Box<Commit>, Reply),
@@ -49,7 +54,7 @@ impl Writer {
         Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<SessionNo, CommitError> {
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         let (reply, answer) = oneshot::channel();
         self.send(Job::Commit(Box::new(commit), reply))?;
         answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
@@ -93,18 +98,20 @@ struct Applied {
 impl State {
     fn run(&mut self, waiting: &Receiver<Job>) {
         let mut batch = Vec::new();
+        let mut last_batch = 0;
         while let Ok(first) = waiting.recv() {
-            let mut next = Some(first);
-            while let Some(job) = next {
-                match job {
-                    Job::Commit(commit, reply) => batch.push((*commit, reply)),
-                    Job::ForgetAnswers { before, reply } => {
-                        let done = self.forget_answers(before).map_err(|error| CommitError::Unavailable(error.into()));
-                        let _ = reply.send(done);
-                    }
-                }
-                next = if batch.len() < MAX_BATCH { waiting.try_recv().ok() } else { None };
+            self.take(first, &mut batch);
+            // Where several commit at a time, a short wait lets more of them share the fsync: fewer and larger
+            // transactions cost everybody less. Who commits alone doesn't wait.
+            if last_batch > 1 {
+                std::thread::sleep(GATHER);
             }
+            while batch.len() < MAX_BATCH
+                && let Ok(job) = waiting.try_recv()
+            {
+                self.take(job, &mut batch);
+            }
+            last_batch = batch.len();
             self.commit_batch(std::mem::take(&mut batch));
         }
         // The last one carries the log over, so that the next start has nothing to recover.
@@ -113,15 +120,25 @@ impl State {
         }
     }
 
-    fn commit_batch(&mut self, batch: Vec<(Commit, Reply)>) {
+    fn take(&mut self, job: Job, batch: &mut Vec<(Box<Commit>, Reply)>) {
+        match job {
+            Job::Commit(commit, reply) => batch.push((commit, reply)),
+            Job::ForgetAnswers { before, reply } => {
+                let done = self.forget_answers(before).map_err(|error| CommitError::Unavailable(error.into()));
+                let _ = reply.send(done);
+            }
+        }
+    }
+
+    fn commit_batch(&mut self, batch: Vec<(Box<Commit>, Reply)>) {
         if batch.is_empty() {
             return;
         }
-        match self.try_batch(batch.iter().map(|(commit, _)| commit)) {
+        match self.try_batch(batch.iter().map(|(commit, _)| &**commit)) {
             Ok(results) => {
-                for ((_, reply), result) in batch.into_iter().zip(results) {
+                for ((commit, reply), result) in batch.into_iter().zip(results) {
                     // Nobody may be waiting any more: the caller has hung up. The commit stands.
-                    let _ = reply.send(result);
+                    let _ = reply.send(result.map(|no| (no, commit)));
                 }
             }
             // One of them hit something that can only be found by trying, such as a place in a channel that is taken.
