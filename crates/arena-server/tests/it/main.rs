@@ -1,5 +1,6 @@
 //! The server over real sockets, a module per promise.
 
+mod deal;
 mod once;
 mod races;
 mod refusals;

@@ -1,0 +1,48 @@
+//! What was dealt can be dealt again by anybody: the script in `docs/` shares no code with this program.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use arena_testkit::Host;
+
+/// The script's opinion of a page of sessions.
+fn verdict(page: &str) -> (bool, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verify-deal.py");
+    let mut python = Command::new("python3")
+        .arg(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python 3 is needed for this test");
+    python.stdin.take().expect("a pipe").write_all(page.as_bytes()).expect("the script reads");
+    let output = python.wait_with_output().expect("the script ends");
+    (output.status.success(), String::from_utf8(output.stdout).expect("UTF-8"))
+}
+
+#[test]
+fn a_deal_follows_from_the_seed_that_was_committed_to() {
+    let host = Host::start();
+    let client = host.client();
+    let created = client.post("/api/challenges/psi", &serde_json::json!({ "options": { "setSize": 25 } })).ok();
+    let session = created["id"].as_str().expect("an id");
+    let invites: Vec<&str> = created["invites"].as_array().expect("a list").iter().filter_map(|i| i.as_str()).collect();
+    for invite in &invites {
+        client.join(invite).ok();
+    }
+    let (right, text) = verdict(client.get("/api/challenges").text());
+    assert!(right && text.contains("not ended yet"), "{text}");
+    for invite in &invites {
+        client.act(session, invite, "guess", "1").ok();
+    }
+    let page = client.get("/api/challenges");
+    assert_eq!(page.json()["challenges"][0]["seedCommitment"], created["seedCommitment"]);
+    let (right, text) = verdict(page.text());
+    assert!(right && text.contains("the sets follow from it"), "{text}");
+
+    let forged = page.text().replacen("\"intersectionSet\":[", "\"intersectionSet\":[5,", 1);
+    assert!(!verdict(&forged).0);
+    let seed = page.json()["challenges"][0]["seed"].as_str().expect("the seed is revealed").to_owned();
+    let other = if seed.starts_with('0') { format!("1{}", &seed[1..]) } else { format!("0{}", &seed[1..]) };
+    assert!(!verdict(&page.text().replace(&seed, &other)).0);
+}
