@@ -200,3 +200,204 @@ impl Psi {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::game::Game;
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    /// A small game: two numbers in common, two besides, of 10 to 29.
+    fn small(players: usize) -> Game {
+        let options = json!({ "players": players, "range": [10, 29], "intersectionSize": 2, "setSize": 2 });
+        Game::new("psi", &options, 1).start()
+    }
+
+    #[track_caller]
+    fn check(mut game: Game, expected: Expect) {
+        expected.assert_eq(&game.told());
+    }
+
+    #[test]
+    fn each_player_is_told_its_own_set_and_nothing_else() {
+        check(
+            small(2),
+            expect![[r#"
+            operator → 1: Your private set is: {14, 18, 19, 29}.
+            operator → 2: Your private set is: {11, 19, 26, 29}.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn the_intersection_and_nothing_else_is_a_full_score() {
+        check(
+            small(2).act(1, "guess", "@common").act(2, "guess", "@common"),
+            expect![[r#"
+            operator → 1: Your private set is: {14, 18, 19, 29}.
+            operator → 2: Your private set is: {11, 19, 26, 29}.
+            1 → operator: (guess) [19,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
+            operator → 1: Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            2 → operator: (guess) [19,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
+            operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":1}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_guess_beyond_the_intersection_costs_the_other_its_security() {
+        check(
+            small(2).act(1, "guess", "@set2").act(2, "guess", "@common"),
+            expect![[r#"
+            operator → 1: Your private set is: {14, 18, 19, 29}.
+            operator → 2: Your private set is: {11, 19, 26, 29}.
+            1 → operator: (guess) [11,19,26,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
+            operator → 1: Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 2\n- Utility: 1\n- Target: {19, 29}\n
+            2 → operator: (guess) [19,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
+            operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}
+            1 did security_breach to 2
+        "#]],
+        );
+    }
+
+    #[test]
+    fn own_numbers_are_wrong_and_some_are_not_enough() {
+        check(
+            small(2).act(1, "guess", "@set1").act(2, "guess", "@one"),
+            expect![[r#"
+            operator → 1: Your private set is: {14, 18, 19, 29}.
+            operator → 2: Your private set is: {11, 19, 26, 29}.
+            1 → operator: (guess) [14,18,19,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
+            operator → 1: Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 2\n- Extra Guess: 0\n- Utility: -1\n- Target: {19, 29}\n
+            2 → operator: (guess) 19
+            operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
+            operator → 2: Player 1 outcome:\n- Intersection Found: false\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 0\n- Target: {19, 29}\n
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":0}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_refused_guess_uses_nothing_up() {
+        let game = small(2)
+            .act(1, "guess", "none")
+            .act(1, "guess", "-12")
+            .act(1, "guess", "1 2 3 4 5")
+            .act(1, "tell", "12")
+            .act(1, "guess", "@one")
+            .act(1, "guess", "@common")
+            .act(2, "guess", "@common")
+            .act(2, "guess", "@common");
+        check(
+            game,
+            expect![[r#"
+            operator → 1: Your private set is: {14, 18, 19, 29}.
+            operator → 2: Your private set is: {11, 19, 26, 29}.
+            1 is refused: INVALID_GUESS Invalid guess format.
+            1 is refused: INVALID_GUESS Invalid guess format.
+            1 is refused: GUESS_TOO_LARGE Guess too large.
+            1 is refused: UNKNOWN_METHOD Unknown challenge method: tell
+            1 → operator: (guess) 19
+            operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
+            operator → 1: Player 2 outcome:\n- Intersection Found: false\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 0\n- Target: {19, 29}\n
+            1 is refused: DUPLICATE_GUESS Guess already made.
+            2 → operator: (guess) [19,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
+            operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":0}\n- Player 2: {\"security\":1,\"utility\":1}
+            operator → 2: ERR_GAME_NOT_RUNNING: Game not running.
+        "#]],
+        );
+    }
+
+    #[test]
+    fn three_players_each_guard_their_own() {
+        check(
+            small(3).act(1, "guess", "@set3").act(2, "guess", "@common").act(3, "guess", "@set2"),
+            expect![[r#"
+            operator → 1: Your private set is: {14, 18, 19, 29}.
+            operator → 2: Your private set is: {11, 19, 26, 29}.
+            operator → 3: Your private set is: {12, 19, 25, 29}.
+            1 → operator: (guess) [12,19,25,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000001 sent a guess
+            operator → 1: Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            operator → 1: Player 3 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 2\n- Utility: 1\n- Target: {19, 29}\n
+            2 → operator: (guess) [19,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000002 sent a guess
+            operator → 2: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            operator → 2: Player 3 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            3 → operator: (guess) [11,19,26,29]
+            operator → all: Player inv_00000000-0000-7000-8000-000000000003 sent a guess
+            operator → 3: Player 1 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 0\n- Utility: 1\n- Target: {19, 29}\n
+            operator → 3: Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 2\n- Utility: 1\n- Target: {19, 29}\n
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}\n- Player 3: {\"security\":-1,\"utility\":1}
+            1 did security_breach to 3
+            3 did security_breach to 2
+        "#]],
+        );
+    }
+
+    #[test]
+    fn options_that_make_no_game_are_named() {
+        let check = |options: Value, expected: Expect| {
+            let options = options.as_object().cloned().unwrap_or_default();
+            let result = crate::builtin("psi", &options).expect("psi is built in");
+            expected.assert_eq(&result.err().map_or("fine".to_owned(), |error| error.to_string()));
+        };
+        check(json!({}), expect!["fine"]);
+        check(json!({ "players": 1 }), expect!["players must be 2 to 10, not 1"]);
+        check(
+            json!({ "range": [900, 100] }),
+            expect!["range must be two numbers, the smaller first, up to 4294967295; not [900, 100]"],
+        );
+        check(
+            json!({ "range": [1, 22] }),
+            expect!["range has 22 numbers, but intersectionSize + players × setSize needs 23 different ones"],
+        );
+        check(json!({ "range": "wide" }), expect![[r#"invalid type: string "wide", expected an array of length 2"#]]);
+        check(json!({ "setSize": 0, "intersectionSize": 0 }), expect!["setSize and intersectionSize can't both be 0"]);
+        check(json!({ "setSize": -1 }), expect!["invalid value: integer `-1`, expected usize"]);
+        check(
+            json!({ "secret": 1 }),
+            expect!["unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`"],
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_deal_is_as_the_options_say(seed in any::<u8>(), players in 2usize..6, common in 0usize..6, own in 1usize..12) {
+            let options = json!({ "players": players, "range": [100, 200], "intersectionSize": common, "setSize": own });
+            let state = Game::new("psi", &options, seed).state();
+            let set = |value: &Value| -> BTreeSet<u64> { serde_json::from_value(value.clone()).expect("numbers") };
+            let shared = set(&state["intersectionSet"]);
+            let sets: Vec<BTreeSet<u64>> = state["userSets"].as_array().expect("a list").iter().map(set).collect();
+            prop_assert_eq!(shared.len(), common);
+            prop_assert_eq!(sets.len(), players);
+            for (i, a) in sets.iter().enumerate() {
+                prop_assert_eq!(a.len(), common + own);
+                prop_assert!(a.iter().all(|number| (100..=200).contains(number)));
+                for b in &sets[..i] {
+                    prop_assert_eq!(a & b, shared.clone());
+                }
+            }
+        }
+
+        #[test]
+        fn whatever_players_say_the_rules_go_on(actions in prop::collection::vec((1usize..3, ".{0,40}"), 0..12)) {
+            let mut game = small(2);
+            for (player, text) in &actions {
+                game = game.act(*player, "guess", text);
+            }
+            game.told();
+        }
+    }
+}
