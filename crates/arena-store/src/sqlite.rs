@@ -19,6 +19,9 @@ use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError
 /// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_sessions.sql")];
 
+/// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
+const READ_BYTES: usize = 1024 * 1024;
+
 /// The store of one data folder. Only one process at a time has it open.
 pub struct Store {
     // Fields drop in this order: the writer finishes before the lock on the folder goes.
@@ -119,8 +122,8 @@ impl Store {
         })
     }
 
-    /// Messages of a channel from index `from` on, at most `limit`, in order. `no` is the session's number; the public
-    /// channel has none.
+    /// Messages of a channel from index `from` on, at most `limit`, in order; fewer if they are long, but at least one if
+    /// there is one. `no` is the session's number; the public channel has none.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -139,9 +142,13 @@ impl Store {
             let from = i64::try_from(from).unwrap_or(i64::MAX);
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let mut rows = statement.query(params![no.map_or(0, |no| no.0), channel_number(channel), from, limit])?;
-            let mut messages = Vec::new();
-            while let Some(row) = rows.next()? {
-                messages.push(read_message(row, channel)?);
+            let (mut messages, mut bytes) = (Vec::new(), 0);
+            while bytes < READ_BYTES
+                && let Some(row) = rows.next()?
+            {
+                let message = read_message(row, channel)?;
+                bytes += message.content.len();
+                messages.push(message);
             }
             Ok(messages)
         })

@@ -179,14 +179,21 @@ impl EventStream {
     /// The next event as text.
     pub fn next_text(&mut self) -> Option<(String, String)> {
         loop {
+            let event = self.next_block()?;
+            let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+            if let Some(data) = field("data: ") {
+                return Some((field("id: ").unwrap_or_default(), data));
+            }
+        }
+    }
+
+    /// The next event or comment, as it came, without the empty line behind it.
+    pub fn next_block(&mut self) -> Option<String> {
+        loop {
             if let Some(end) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
-                let event: Vec<u8> = self.pending.drain(..end + 2).collect();
-                let event = String::from_utf8(event).expect("events are UTF-8");
-                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
-                match field("data: ") {
-                    Some(data) => return Some((field("id: ").unwrap_or_default(), data)),
-                    None => continue,
-                }
+                let mut block: Vec<u8> = self.pending.drain(..end + 2).collect();
+                block.truncate(end);
+                return Some(String::from_utf8(block).expect("events are UTF-8"));
             }
             let chunk = read_chunk(&mut self.reader).ok().flatten()?;
             self.pending.extend(chunk);

@@ -1,0 +1,211 @@
+//! The story that a store has to tell: what was committed is there, whole, once, also after a restart.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arena_model::{
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seed, Session, SessionFacts,
+    SessionId, Status, Timestamp,
+};
+use arena_store::{Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
+use serde_json::json;
+
+fn open(folder: &Path) -> Store {
+    Store::open(folder).expect("the store opens")
+}
+
+fn uuid(n: u64) -> String {
+    format!("00000000-0000-7000-8000-{n:012x}")
+}
+
+/// The `n`th session, fresh.
+fn session(n: u64) -> Session {
+    let id: SessionId = uuid(n * 10).parse().expect("a UUID");
+    let invite = |k: u64| format!("inv_{}", uuid(n * 10 + k)).parse::<InviteCode>().expect("an invite");
+    Session {
+        facts: Arc::new(SessionFacts {
+            id,
+            challenge: "psi".to_owned(),
+            created_at: Timestamp(1000 + n as i64),
+            seed: Seed([n as u8; 32]),
+            options: json!({ "setSize": 3 }),
+            invites: vec![invite(1), invite(2)],
+        }),
+        version: 1,
+        phase: Phase::Open,
+        seats: Vec::new(),
+        announced: Vec::new(),
+        scores: vec![Score::default(); 2],
+        attributions: Vec::new(),
+        deadline: None,
+        wake_at: Some(Timestamp(5000 + n as i64)),
+        state: r#"{"secret":[1,2,3]}"#.to_owned(),
+    }
+}
+
+fn said(channel: Channel, index: u64, text: &str) -> ChatMessage {
+    let (from, to) = (Party::Operator, Some(Party::from_wire("somebody")));
+    ChatMessage { channel, index, from, to, content: text.to_owned(), method: None, at: Timestamp(2000) }
+}
+
+async fn create(store: &Store, session: &Session) -> SessionNo {
+    let change = Change::Create(Box::new(session.clone()));
+    store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("it is stored").0
+}
+
+async fn update(
+    store: &Store,
+    no: SessionNo,
+    session: &Session,
+    messages: Vec<ChatMessage>,
+) -> Result<(), CommitError> {
+    let change = Change::Update(no, Box::new(session.clone()));
+    store.commit(Commit { change, messages, answer: None }).await.map(drop)
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let mut session = session(1);
+    let id = session.facts.id;
+    {
+        let store = open(folder.path());
+        let no = create(&store, &session).await;
+        session.version = 2;
+        session.phase = Phase::Ended { at: Timestamp(9), ending: Ending::Abandoned, category: GameCategory::Benchmark };
+        session.wake_at = None;
+        session.deadline = None;
+        session.announced = vec![session.facts.invites[1]];
+        session.seats = vec![Occupant { invite: session.facts.invites[1], user: Some("ada".parse().expect("a name")) }];
+        session.scores[0] = Score { security: -1.0, utility: 0.1 };
+        session.state = r#"{"odd":"\u0001 'quotes' \"and\" ☃"}"#.to_owned();
+        let messages =
+            vec![said(Channel::Operator(id), 1, "first"), said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")];
+        update(&store, no, &session, messages).await.expect("it is stored");
+    }
+    let store = open(folder.path());
+    let stored = store.find_session(id).await.expect("readable").expect("it is there");
+    assert_eq!(stored.session, session);
+    assert_eq!((stored.chat_len, stored.operator_len, stored.last_activity), (1, 1, Timestamp(2000)));
+    assert_eq!(store.find_invite(session.facts.invites[0]).await.expect("readable"), Some(id));
+    let chat = store.list_messages(Some(stored.no), Channel::Chat(id), 1, 9).await.expect("readable");
+    assert_eq!(chat, [said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")]);
+    let ended = SessionFilter { challenge: Some("psi".to_owned()), status: Some(Status::Ended) };
+    assert_eq!(store.count_sessions(&ended), 1);
+    assert_eq!(store.count_sessions(&SessionFilter { challenge: Some("chess".to_owned()), status: None }), 0);
+}
+
+#[tokio::test]
+async fn a_commit_decided_on_an_old_version_is_refused_whole() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let mut session = session(1);
+    let id = session.facts.id;
+    let no = create(&store, &session).await;
+    session.version = 2;
+    update(&store, no, &session, vec![said(Channel::Chat(id), 1, "one")]).await.expect("it is stored");
+    let answer = NewAnswer { key: [1; 32], request: [2; 32], body: "{}".to_owned(), at: Timestamp(0) };
+    let again = Commit {
+        change: Change::Update(no, Box::new(session.clone())),
+        messages: vec![said(Channel::Chat(id), 2, "two")],
+        answer: Some(answer),
+    };
+    assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
+    assert_eq!(store.find_answer(&[1; 32]).await.expect("readable"), None, "the answer went with it");
+    // A place that is taken refuses the commit as well, with everything else in it.
+    session.version = 3;
+    session.phase = Phase::Active;
+    let clash = update(&store, no, &session, vec![said(Channel::Chat(id), 1, "usurper")]).await;
+    assert!(matches!(clash, Err(CommitError::Conflict)));
+    let stored = store.find_session(id).await.expect("readable").expect("it is there");
+    assert_eq!((stored.session.version, stored.session.status(), stored.chat_len), (2, Status::Open, 1));
+    let active = SessionFilter { challenge: None, status: Some(Status::Active) };
+    assert_eq!(store.count_sessions(&active), 0);
+}
+
+#[tokio::test]
+async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = Arc::new(open(folder.path()));
+    let base = session(1);
+    let id = base.facts.id;
+    let no = create(&store, &base).await;
+    // Ten of each index at once: one of each can be first.
+    let tasks: Vec<_> = (0..200)
+        .map(|i| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let messages = vec![said(Channel::Chat(id), i % 20 + 1, &i.to_string())];
+                store.commit(Commit { change: Change::Stays(no), messages, answer: None }).await.is_ok()
+            })
+        })
+        .collect();
+    let mut stored = 0;
+    for task in tasks {
+        stored += usize::from(task.await.expect("no panic"));
+    }
+    assert_eq!(stored, 20);
+    let messages = store.list_messages(Some(no), Channel::Chat(id), 1, 99).await.expect("readable");
+    assert_eq!(messages.iter().map(|message| message.index).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn an_answer_is_given_once_and_forgotten_after_its_time() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let commit = |n: u64, key: u8, at: i64| Commit {
+        change: Change::Create(Box::new(session(n))),
+        messages: Vec::new(),
+        answer: Some(NewAnswer { key: [key; 32], request: [9; 32], body: format!("answer {n}"), at: Timestamp(at) }),
+    };
+    store.commit(commit(1, 1, 100)).await.expect("it is stored");
+    store.commit(commit(2, 2, 200)).await.expect("it is stored");
+    match store.commit(commit(3, 1, 300)).await {
+        Err(CommitError::Answered(answer)) => assert_eq!((answer.body.as_str(), answer.request), ("answer 1", [9; 32])),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 2);
+    store.forget_answers(Timestamp(150)).await.expect("it can write");
+    assert_eq!(store.find_answer(&[1; 32]).await.expect("readable"), None);
+    assert!(store.find_answer(&[2; 32]).await.expect("readable").is_some());
+}
+
+#[tokio::test]
+async fn pages_are_the_same_whatever_was_removed_in_between() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let mut kept = Vec::new();
+    // More than two blocks of counts.
+    for n in 1..=600 {
+        let session = session(n);
+        let no = create(&store, &session).await;
+        if n % 3 == 0 {
+            let change = Change::Remove(no, Box::new(session));
+            store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("it is removed");
+        } else {
+            kept.push(session.facts.id);
+        }
+    }
+    kept.reverse();
+    for (offset, limit) in [(0, 50), (1, 1), (170, 40), (399, 50), (400, 50), (100_000, 5)] {
+        let page = store.list_sessions(&SessionFilter::default(), offset, limit).await.expect("readable");
+        let found: Vec<_> = page.items.iter().map(|session| session.facts.id).collect();
+        let expected: Vec<_> = kept.iter().copied().skip(offset as usize).take(limit).collect();
+        assert_eq!((page.total, found), (400, expected), "offset {offset}");
+    }
+    let due = store.list_due(Timestamp(5004), 99).await.expect("readable");
+    assert_eq!(due.iter().map(|due| due.at.0).collect::<Vec<_>>(), [5001, 5002, 5004]);
+    assert_eq!(store.find_invite(session(3).facts.invites[0]).await.expect("readable"), None);
+}
+
+#[test]
+fn a_folder_belongs_to_one_store_at_a_time() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let first = open(folder.path());
+    match Store::open(folder.path()).map(drop) {
+        Err(StoreError::InUse { holder, .. }) => assert_eq!(holder, std::process::id().to_string()),
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    open(folder.path());
+}
