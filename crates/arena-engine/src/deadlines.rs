@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use arena_model::{SessionId, Timestamp};
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::request::EngineError;
 
 /// How long answers to idempotent requests are remembered.
 const REMEMBER_ANSWERS_MS: i64 = 24 * 60 * 60 * 1000;

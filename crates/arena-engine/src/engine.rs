@@ -5,152 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
-    ActError, After, ChallengeType, Channel, ChatError, ChatMessage, Draft, InviteCode, JoinError, OptionsError, Party,
-    Patience, RestoreError, Session, SessionFacts, SessionId, Timestamp, Transition, UserId,
+    ActError, After, ChallengeType, Channel, ChatMessage, Draft, InviteCode, JoinError, Party, Session, SessionFacts,
+    SessionId, Timestamp, Transition,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
 };
 use parking_lot::RwLock;
-use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 
 use crate::environment::Environment;
-use crate::feed::{Posted, Snapshot, Tail, Watch};
+use crate::feed::Tail;
 use crate::live::{Live, LiveRef, LiveSessions};
+use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 
 /// How often a decision is taken anew when others were faster, before the caller is told to come again.
 const ATTEMPTS: usize = 16;
-
-/// What an engine allows.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Most messages in one channel.
-    pub channel_messages: u64,
-    /// Whether people without a seat may chat in sessions.
-    pub spectators_chat: bool,
-    /// When sessions in which nothing happens are removed or ended.
-    pub patience: Patience,
-}
-
-/// What makes a write happen once although it is asked for twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Once {
-    /// SHA-256 over what makes the client's key unique: route, identity, key.
-    pub key: [u8; 32],
-    /// SHA-256 of the request's body.
-    pub request: [u8; 32],
-}
-
-/// What a write has come to, for whoever words the answer.
-pub struct Written<'w> {
-    /// The session afterwards.
-    pub session: &'w Session,
-    /// The session's challenge type.
-    pub challenge: &'w dyn ChallengeType,
-    /// The messages that were added.
-    pub messages: &'w [ChatMessage],
-}
-
-/// A request to create a session.
-#[derive(Debug, Clone)]
-pub struct Create {
-    /// The challenge type.
-    pub challenge: String,
-    /// Options that differ from the arena's.
-    pub options: Map<String, Value>,
-}
-
-/// A request to take a seat.
-#[derive(Debug, Clone)]
-pub struct Join {
-    /// The invite.
-    pub invite: InviteCode,
-    /// Who joins, if the player says so.
-    pub user: Option<UserId>,
-}
-
-/// A request to act.
-#[derive(Debug, Clone)]
-pub struct Act {
-    /// In which session.
-    pub session: SessionId,
-    /// Who acts; only players can.
-    pub from: Party,
-    /// The method that is called.
-    pub method: Option<String>,
-    /// What it is called with.
-    pub content: String,
-}
-
-/// A request to say something.
-#[derive(Debug, Clone)]
-pub struct Chat {
-    /// In which session.
-    pub session: SessionId,
-    /// Who speaks.
-    pub from: Party,
-    /// To whom, if not to all.
-    pub to: Option<Party>,
-    /// What is said.
-    pub content: String,
-}
-
-/// Why the engine doesn't do what it is asked to.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The arena doesn't host such a challenge.
-    #[error("Unknown challenge type: {0}")]
-    UnknownChallenge(String),
-    /// There is no such session, or no longer.
-    #[error("Challenge not found")]
-    UnknownSession,
-    /// No session has such an invite.
-    #[error("Challenge not found for invite: {0}")]
-    UnknownInvite(String),
-    /// The invite has been used.
-    #[error("This invite has already been used.")]
-    InviteUsed(InviteCode),
-    /// The session can't be played with these options.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
-    /// The action isn't taken.
-    #[error(transparent)]
-    Act(ActError),
-    /// The text isn't said.
-    #[error(transparent)]
-    Chat(#[from] ChatError),
-    /// The channel can't take more.
-    #[error("the channel is full: it holds at most {limit} messages")]
-    ChannelFull {
-        /// How many it holds at most.
-        limit: u64,
-    },
-    /// The same idempotency key came with another request.
-    #[error("the Idempotency-Key was used for another request")]
-    KeyReused,
-    /// Too many others changed the session at the same time.
-    #[error("the session is changing too fast; try again")]
-    Contended,
-    /// The store can't be read or written now.
-    #[error("the store is unavailable; nothing was changed")]
-    Unavailable(#[source] StoreError),
-    /// The stored state of the session can't be read.
-    #[error("the session can't be continued")]
-    Damaged(#[source] RestoreError),
-}
-
-impl From<StoreError> for EngineError {
-    fn from(error: StoreError) -> Self {
-        EngineError::Unavailable(error)
-    }
-}
-
-impl From<RestoreError> for EngineError {
-    fn from(error: RestoreError) -> Self {
-        EngineError::Damaged(error)
-    }
-}
 
 /// Sessions at run time. Clones are handles to the same engine.
 #[derive(Clone)]
@@ -164,7 +34,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) environment: Environment,
     pub(crate) live: LiveSessions,
-    public: PublicChannel,
+    pub(crate) public: PublicChannel,
     /// When the store is next asked for what is due (milliseconds since the epoch).
     pub(crate) next_look: AtomicI64,
     /// Told when a session wants to be woken before that.
@@ -172,10 +42,10 @@ pub(crate) struct Inner {
 }
 
 /// The channel on which invites are offered. Only announcements go through its lock.
-struct PublicChannel {
+pub(crate) struct PublicChannel {
     posting: tokio::sync::Mutex<()>,
-    tail: RwLock<Tail>,
-    changed: watch::Sender<u64>,
+    pub(crate) tail: RwLock<Tail>,
+    pub(crate) changed: watch::Sender<u64>,
 }
 
 impl Engine {
@@ -360,59 +230,6 @@ impl Engine {
         self.inner.store.count_sessions(filter)
     }
 
-    /// Messages of a channel from index `from` on, at most `limit`. The channel of an unknown session is empty, and
-    /// counts as removed.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn read(&self, channel: Channel, from: u64, limit: usize) -> Result<Snapshot, EngineError> {
-        let (found, no, snapshot) = match channel {
-            Channel::Invites => {
-                let tail = self.inner.public.tail.read();
-                (
-                    tail.read(from, limit),
-                    None,
-                    Snapshot { messages: Vec::new(), len: tail.len(), session: None, removed: false },
-                )
-            }
-            Channel::Chat(id) | Channel::Operator(id) => {
-                let Some(live) = self.current(id).await? else {
-                    return Ok(Snapshot { messages: Vec::new(), len: 0, session: None, removed: true });
-                };
-                let committed = live.committed.read();
-                let tail = committed.tail(channel).expect("chat and operator have a tail");
-                let session = Some(Arc::clone(&committed.session));
-                let snapshot = Snapshot { messages: Vec::new(), len: tail.len(), session, removed: committed.removed };
-                (tail.read(from, limit), Some(live.no), snapshot)
-            }
-        };
-        let messages = match found {
-            Some(messages) => messages,
-            None => {
-                // The store may know more than the snapshot by now; more than it said would be news from the future.
-                let limit = limit.min(usize::try_from(snapshot.len + 1 - from.max(1)).unwrap_or(usize::MAX));
-                let messages = self.inner.store.list_messages(no, channel, from, limit).await?;
-                messages.into_iter().map(|message| Arc::new(Posted::new(message))).collect()
-            }
-        };
-        Ok(Snapshot { messages, ..snapshot })
-    }
-
-    /// A watch on a channel; `None` if its session is unknown. Hold the watch for as long as you wait: it keeps the
-    /// session in memory.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn watch(&self, channel: Channel) -> Result<Option<(Watch, Held)>, EngineError> {
-        match channel {
-            Channel::Invites => Ok(Some((Watch(self.inner.public.changed.subscribe()), Held(None)))),
-            Channel::Chat(id) | Channel::Operator(id) => {
-                let live = self.current(id).await?;
-                Ok(live.map(|live| (Watch(live.changed.subscribe()), Held(Some(live)))))
-            }
-        }
-    }
-
     /// Asks the store for something trivial: whether the engine can do its work.
     ///
     /// # Errors
@@ -422,7 +239,8 @@ impl Engine {
         Ok(())
     }
 
-    async fn current(&self, id: SessionId) -> Result<Option<LiveRef>, EngineError> {
+    /// The session, from memory or the store, and surely what the store holds.
+    pub(crate) async fn current(&self, id: SessionId) -> Result<Option<LiveRef>, EngineError> {
         let Some(live) = self.inner.live.find(id, &self.inner.store).await? else { return Ok(None) };
         let stale = live.committed.read().stale;
         if stale {
@@ -432,12 +250,6 @@ impl Engine {
         Ok(Some(live))
     }
 }
-
-/// Keeps a watched session in memory.
-pub struct Held(#[expect(dead_code, reason = "held for its Drop")] Option<LiveRef>);
-
-/// Words the answer to a write. Called before the commit, so that the answer can be stored with it.
-pub type Respond = Box<dyn Fn(&Written<'_>) -> String + Send>;
 
 async fn finish(task: tokio::task::JoinHandle<Result<String, EngineError>>) -> Result<String, EngineError> {
     match task.await {
@@ -596,7 +408,7 @@ impl Inner {
         {
             let mut tail = self.public.tail.write();
             for message in messages.iter().filter(|message| message.channel == Channel::Invites) {
-                tail.push(message.clone());
+                tail.push(message.clone(), self.public.changed.receiver_count() > 0);
             }
         }
         self.public.changed.send_modify(|count| *count += 1);

@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use arena_model::{ChatMessage, Session, Viewer, redact};
 use bytes::Bytes;
-use tokio::sync::watch;
 
-/// How many messages of a channel are kept in memory, while its session is in use.
-const TAIL_MESSAGES: usize = 64;
+/// How much of a channel is kept in memory while its session is in use: messages, and bytes of their texts.
+const TAIL: (usize, usize) = (64, 32 * 1024);
 
-/// How many bytes of text of a channel are kept in memory.
-const TAIL_BYTES: usize = 32 * 1024;
+/// The same while somebody watches it. Who falls behind further reads from the store, each for itself; with a thousand
+/// watchers of a busy channel that would cost more than everything else.
+const WATCHED_TAIL: (usize, usize) = (4096, 1024 * 1024);
 
 /// A committed message, with the JSON that viewers get of it once somebody asked for it.
 #[derive(Debug)]
@@ -57,12 +57,14 @@ impl Tail {
         self.len
     }
 
-    pub(crate) fn push(&mut self, message: ChatMessage) {
+    /// Takes in the next message; `watched` says whether somebody is watching.
+    pub(crate) fn push(&mut self, message: ChatMessage, watched: bool) {
+        let (most_messages, most_bytes) = if watched { WATCHED_TAIL } else { TAIL };
         debug_assert_eq!(message.index, self.len + 1, "channels have no gaps");
         self.len = message.index;
         self.bytes += message.content.len();
         self.recent.push_back(Arc::new(Posted::new(message)));
-        while self.recent.len() > TAIL_MESSAGES || (self.bytes > TAIL_BYTES && self.recent.len() > 1) {
+        while self.recent.len() > most_messages || (self.bytes > most_bytes && self.recent.len() > 1) {
             if let Some(old) = self.recent.pop_front() {
                 self.bytes -= old.message.content.len();
             }
@@ -101,17 +103,6 @@ impl Snapshot {
     }
 }
 
-/// Tells when a channel may have grown, or its session changed. Taken before reading, it misses nothing.
-pub struct Watch(pub(crate) watch::Receiver<u64>);
-
-impl Watch {
-    /// Waits for the next change since this was taken, or since the last call.
-    pub async fn changed(&mut self) {
-        // An error means that the sender is gone with its session: a change too, and the last one.
-        let _ = self.0.changed().await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +130,7 @@ mod tests {
         assert_eq!(indexes(&tail, 11, 9), Some(vec![]));
         assert_eq!(indexes(&tail, 10, 9), None);
         for index in 11..=100 {
-            tail.push(message(index, 1));
+            tail.push(message(index, 1), false);
         }
         assert_eq!(indexes(&tail, 98, 9), Some(vec![98, 99, 100]));
         assert_eq!(indexes(&tail, 98, 2), Some(vec![98, 99]));
@@ -152,9 +143,21 @@ mod tests {
     fn a_tail_of_large_messages_is_short() {
         let mut tail = Tail::of_len(0);
         for index in 1..=10 {
-            tail.push(message(index, 20 * 1024));
+            tail.push(message(index, 20 * 1024), false);
         }
         assert_eq!(indexes(&tail, 10, 9), Some(vec![10]));
         assert_eq!(indexes(&tail, 9, 9), None);
+    }
+
+    #[test]
+    fn a_watched_tail_is_long() {
+        let mut tail = Tail::of_len(0);
+        for index in 1..=1000 {
+            tail.push(message(index, 1), true);
+        }
+        assert_eq!(indexes(&tail, 1, 2), Some(vec![1, 2]));
+        tail.push(message(1001, 1), false);
+        assert_eq!(indexes(&tail, 937, 1), None);
+        assert_eq!(indexes(&tail, 938, 1), Some(vec![938]));
     }
 }

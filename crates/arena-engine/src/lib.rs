@@ -3,12 +3,16 @@
 //! The rules decide (`arena-model`), the store remembers (`arena-store`); this crate brings the two together, one
 //! transition at a time per session and all sessions beside each other. It knows nothing of HTTP.
 
+mod channels;
 mod deadlines;
 mod engine;
 mod environment;
 mod feed;
 mod live;
+mod request;
 
-pub use engine::{Act, Chat, Create, Engine, EngineError, Held, Join, Limits, Once, Respond, Written};
+pub use channels::Subscription;
+pub use engine::Engine;
 pub use environment::Environment;
-pub use feed::{Posted, Snapshot, Watch};
+pub use feed::{Posted, Snapshot};
+pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};

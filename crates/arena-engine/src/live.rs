@@ -52,12 +52,15 @@ impl Committed {
         (no, committed)
     }
 
-    /// The tail of one of the session's channels; the public channel isn't one.
-    pub(crate) fn tail(&self, channel: Channel) -> Option<&Tail> {
+    /// The tail of one of the session's channels.
+    ///
+    /// # Panics
+    /// If it is asked for the public channel, which is no session's.
+    pub(crate) fn tail(&self, channel: Channel) -> &Tail {
         match channel {
-            Channel::Chat(_) => Some(&self.chat),
-            Channel::Operator(_) => Some(&self.operator),
-            Channel::Invites => None,
+            Channel::Chat(_) => &self.chat,
+            Channel::Operator(_) => &self.operator,
+            Channel::Invites => unreachable!("the public channel is no session's"),
         }
     }
 }
@@ -75,6 +78,7 @@ impl Live {
 
     /// Shows a commit to readers and wakes them.
     pub(crate) fn publish(&self, commit: Commit, now: Timestamp) {
+        let watched = self.changed.receiver_count() > 0;
         {
             let mut committed = self.committed.write();
             match commit.change {
@@ -86,8 +90,8 @@ impl Live {
             for message in commit.messages {
                 committed.last_activity = now;
                 match message.channel {
-                    Channel::Chat(_) => committed.chat.push(message),
-                    Channel::Operator(_) => committed.operator.push(message),
+                    Channel::Chat(_) => committed.chat.push(message, watched),
+                    Channel::Operator(_) => committed.operator.push(message, watched),
                     Channel::Invites => {}
                 }
             }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arena_engine::Once;
-use arena_model::{Party, Viewer};
+use arena_model::{Party, UserId, Viewer};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -127,12 +127,16 @@ impl Post {
     /// Who speaks. The operator speaks for itself, and nobody for it.
     ///
     /// # Errors
-    /// If nobody is named, or the operator.
+    /// If nobody is named, or the operator, or somebody whose name can't be one: a spectator's is stored as it is.
     pub(crate) fn speaker(&self) -> Result<Party, ApiError> {
         let from = self.identity()?.ok_or_else(|| ApiError::missing("from"))?;
         match Party::from_wire(from) {
             Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from can't be operator")),
-            party => Ok(party),
+            Party::Other(name) => match name.parse::<UserId>() {
+                Ok(_) => Ok(Party::Other(name)),
+                Err(error) => Err(ApiError::bad_request("INVALID_FIELD", format!("from is {error}"))),
+            },
+            player => Ok(player),
         }
     }
 
@@ -175,7 +179,8 @@ fn find_param<'p>(params: &'p [(String, String)], name: &str) -> &'p str {
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
-        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
+        // `to_str` lets tabs through.
+        Ok(key) if (1..=255).contains(&key.len()) && !key.contains('\t') => Ok(Some(key.to_owned())),
         _ => Err(ApiError::bad_request(
             "INVALID_IDEMPOTENCY_KEY",
             "Idempotency-Key must be 1 to 255 printable ASCII characters",

@@ -5,14 +5,15 @@
 
 use std::time::Duration;
 
-use arena_engine::{Held, Snapshot, Watch};
-use arena_model::{Channel, Viewer, game_ended};
+use arena_engine::{Snapshot, Subscription};
+use arena_model::{Viewer, game_ended};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
+use tokio::time::Instant;
 
 use super::channel::parse_channel;
 use crate::answer::to_text;
@@ -26,6 +27,10 @@ const AT_ONCE: usize = 256;
 /// Bytes after which a write is long enough.
 const WRITE_BYTES: usize = 32 * 1024;
 
+/// Shortest time between two writes to a subscriber. A message that comes sooner after the last waits for the rest of
+/// it, with whatever else comes: a write costs ten times what a message in it does, and nobody sees 10 ms.
+const GATHER: Duration = Duration::from_millis(10);
+
 /// Silence after which a comment is sent, so that proxies don't take the stream for dead.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
@@ -33,10 +38,10 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     let start = Start::of(&request.headers)?;
     let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "there is no such channel");
     let channel = parse_channel(request.param("channel")).ok_or_else(unknown)?;
-    let (watch, held) = arena.engine.watch(channel).await?.ok_or_else(unknown)?;
+    let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
     let body = match method {
         Method::GET => {
-            let reader = Reader::new(arena, channel, request.viewer(), start, watch, held);
+            let reader = Reader::new(arena, request.viewer(), start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // HEAD asks for the headers; a subscription behind it would never be read.
@@ -59,7 +64,7 @@ enum Start {
     After { index: u64, ended: bool },
 }
 
-/// What the id of a `game_ended` event has behind the index of the last message.
+/// What ids have behind the index of the last message, from `game_ended` on: who comes back knows of the end.
 const ENDED: &str = ".ended";
 
 impl Start {
@@ -71,7 +76,9 @@ impl Start {
             return Ok(Start::Afresh);
         }
         let (index, ended) = id.strip_suffix(ENDED).map_or((id, false), |index| (index, true));
-        let index = index.parse().map_err(|_| invalid())?;
+        // `parse` would take a plus sign.
+        let index = Some(index).filter(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
+        let index = index.and_then(|index| index.parse().ok()).ok_or_else(invalid)?;
         Ok(Start::After { index, ended })
     }
 }
@@ -79,25 +86,24 @@ impl Start {
 /// One subscriber.
 struct Reader {
     arena: Arena,
-    channel: Channel,
     viewer: Viewer,
-    watch: Watch,
-    _held: Held,
+    subscription: Subscription,
     /// Index of the next message to send.
     next: u64,
     initial_sent: bool,
     end_sent: bool,
     closed: bool,
+    last_write: Instant,
 }
 
 impl Reader {
-    fn new(arena: Arena, channel: Channel, viewer: Viewer, start: Start, watch: Watch, held: Held) -> Reader {
+    fn new(arena: Arena, viewer: Viewer, start: Start, subscription: Subscription) -> Reader {
         arena.metrics.subscribers.inc();
         let (next, initial_sent, end_sent) = match start {
             Start::Afresh => (1, false, false),
             Start::After { index, ended } => (index.saturating_add(1), true, ended),
         };
-        Reader { arena, channel, viewer, watch, _held: held, next, initial_sent, end_sent, closed: false }
+        Reader { arena, viewer, subscription, next, initial_sent, end_sent, closed: false, last_write: Instant::now() }
     }
 
     /// The next thing to write, as soon as there is one.
@@ -106,7 +112,7 @@ impl Reader {
             return None;
         }
         loop {
-            let snapshot = match self.arena.engine.read(self.channel, self.next, AT_ONCE).await {
+            let snapshot = match self.subscription.read(self.next, AT_ONCE).await {
                 Ok(snapshot) => snapshot,
                 // Ends the stream; the subscriber comes back with the id of the last event.
                 Err(error) => {
@@ -119,11 +125,12 @@ impl Reader {
             }
             let events = self.events(&snapshot);
             if !events.is_empty() {
+                self.last_write = Instant::now();
                 return Some((Ok(events.into()), self));
             }
             let arena = self.arena.clone();
             tokio::select! {
-                () = self.watch.changed() => {}
+                () = self.subscription.changed() => tokio::time::sleep_until(self.last_write + GATHER).await,
                 () = tokio::time::sleep(PING_AFTER) => return Some((Ok(Bytes::from_static(b": ping\n\n")), self)),
                 () = arena.stopping() => return None,
             }
@@ -149,13 +156,14 @@ impl Reader {
             }
             text.extend_from_slice(format!("]}}\nid: {}\n\n", self.next - 1).as_bytes());
         }
+        let mark = if self.end_sent { ENDED } else { "" };
         for (index, json) in messages {
             if text.len() > WRITE_BYTES {
                 return text;
             }
             text.extend_from_slice(b"data: {\"type\":\"new_message\",\"message\":");
             text.extend_from_slice(json);
-            text.extend_from_slice(format!("}}\nid: {index}\n\n").as_bytes());
+            text.extend_from_slice(format!("}}\nid: {index}{mark}\n\n").as_bytes());
             self.next = index + 1;
         }
         if ended

@@ -72,18 +72,18 @@ async fn read_or_wait(
     let engine = &arena.engine;
     let snapshot = engine.read(channel, from, limit).await?;
     let Some(wait) = wait.filter(|_| snapshot.messages.is_empty() && !snapshot.removed) else { return Ok(snapshot) };
-    let Some((mut watch, _held)) = engine.watch(channel).await? else { return Ok(snapshot) };
+    let Some(mut subscription) = engine.subscribe(channel).await? else { return Ok(snapshot) };
     let deadline = tokio::time::sleep(wait);
     let stopping = arena.stopping();
     tokio::pin!(deadline, stopping);
     loop {
-        // Read after the watch was taken: what comes between the two isn't missed.
-        let snapshot = engine.read(channel, from, limit).await?;
+        // Read after subscribing: what comes between the two isn't missed.
+        let snapshot = subscription.read(from, limit).await?;
         if !snapshot.messages.is_empty() || snapshot.removed {
             return Ok(snapshot);
         }
         tokio::select! {
-            () = watch.changed() => {}
+            () = subscription.changed() => {}
             () = &mut deadline => return Ok(snapshot),
             () = &mut stopping => return Ok(snapshot),
         }

@@ -1,0 +1,141 @@
+//! What the engine is asked to do, and why it doesn't.
+
+use arena_model::{
+    ActError, ChallengeType, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, RestoreError, Session,
+    SessionId, UserId,
+};
+use arena_store::StoreError;
+use serde_json::{Map, Value};
+
+/// What an engine allows.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Most messages in one channel.
+    pub channel_messages: u64,
+    /// Whether people without a seat may chat in sessions.
+    pub spectators_chat: bool,
+    /// When sessions in which nothing happens are removed or ended.
+    pub patience: Patience,
+}
+
+/// What makes a write happen once although it is asked for twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Once {
+    /// SHA-256 over what makes the client's key unique: route, identity, key.
+    pub key: [u8; 32],
+    /// SHA-256 of the request's body.
+    pub request: [u8; 32],
+}
+
+/// What a write has come to, for whoever words the answer.
+pub struct Written<'w> {
+    /// The session afterwards.
+    pub session: &'w Session,
+    /// The session's challenge type.
+    pub challenge: &'w dyn ChallengeType,
+    /// The messages that were added.
+    pub messages: &'w [ChatMessage],
+}
+
+/// A request to create a session.
+#[derive(Debug, Clone)]
+pub struct Create {
+    /// The challenge type.
+    pub challenge: String,
+    /// Options that differ from the arena's.
+    pub options: Map<String, Value>,
+}
+
+/// A request to take a seat.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// The invite.
+    pub invite: InviteCode,
+    /// Who joins, if the player says so.
+    pub user: Option<UserId>,
+}
+
+/// A request to act.
+#[derive(Debug, Clone)]
+pub struct Act {
+    /// In which session.
+    pub session: SessionId,
+    /// Who acts; only players can.
+    pub from: Party,
+    /// The method that is called.
+    pub method: Option<String>,
+    /// What it is called with.
+    pub content: String,
+}
+
+/// A request to say something.
+#[derive(Debug, Clone)]
+pub struct Chat {
+    /// In which session.
+    pub session: SessionId,
+    /// Who speaks.
+    pub from: Party,
+    /// To whom, if not to all.
+    pub to: Option<Party>,
+    /// What is said.
+    pub content: String,
+}
+
+/// Why the engine doesn't do what it is asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The arena doesn't host such a challenge.
+    #[error("Unknown challenge type: {0}")]
+    UnknownChallenge(String),
+    /// There is no such session, or no longer.
+    #[error("Challenge not found")]
+    UnknownSession,
+    /// No session has such an invite.
+    #[error("Challenge not found for invite: {0}")]
+    UnknownInvite(String),
+    /// The invite has been used.
+    #[error("This invite has already been used.")]
+    InviteUsed(InviteCode),
+    /// The session can't be played with these options.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The action isn't taken.
+    #[error(transparent)]
+    Act(ActError),
+    /// The text isn't said.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    /// The channel can't take more.
+    #[error("the channel is full: it holds at most {limit} messages")]
+    ChannelFull {
+        /// How many it holds at most.
+        limit: u64,
+    },
+    /// The same idempotency key came with another request.
+    #[error("the Idempotency-Key was used for another request")]
+    KeyReused,
+    /// Too many others changed the session at the same time.
+    #[error("the session is changing too fast; try again")]
+    Contended,
+    /// The store can't be read or written now.
+    #[error("the store is unavailable; nothing was changed")]
+    Unavailable(#[source] StoreError),
+    /// The stored state of the session can't be read.
+    #[error("the session can't be continued")]
+    Damaged(#[source] RestoreError),
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        EngineError::Unavailable(error)
+    }
+}
+
+impl From<RestoreError> for EngineError {
+    fn from(error: RestoreError) -> Self {
+        EngineError::Damaged(error)
+    }
+}
+
+/// Words the answer to a write. Called before the commit, so that the answer can be stored with it.
+pub type Respond = Box<dyn Fn(&Written<'_>) -> String + Send>;
