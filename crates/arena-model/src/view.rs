@@ -227,3 +227,65 @@ impl<T: std::fmt::Display> Serialize for Text<'_, T> {
         serializer.collect_str(self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionId;
+    use proptest::prelude::*;
+
+    fn invite(n: u8) -> InviteCode {
+        InviteCode(uuid::Uuid::from_u128(u128::from(n)))
+    }
+
+    fn party() -> impl Strategy<Value = Party> {
+        prop_oneof![
+            Just(Party::Operator),
+            (0u8..4).prop_map(|n| Party::Player(invite(n))),
+            Just(Party::Other("somebody".into())),
+        ]
+    }
+
+    fn message() -> impl Strategy<Value = ChatMessage> {
+        let session = SessionId(uuid::Uuid::from_u128(7));
+        let channel = prop_oneof![Just(Channel::Chat(session)), Just(Channel::Operator(session)), Just(Channel::Invites)];
+        (channel, party(), prop::option::of(party())).prop_map(|(channel, from, to)| ChatMessage {
+            channel,
+            index: 1,
+            from,
+            to,
+            content: "THE SECRET".to_owned(),
+            method: Some("THE METHOD".to_owned()),
+            at: Timestamp(5),
+        })
+    }
+
+    fn viewer() -> impl Strategy<Value = Viewer> {
+        prop_oneof![
+            Just(Viewer::Nobody),
+            Just(Viewer::Creator),
+            (0u8..4).prop_map(|n| Viewer::Player(invite(n))),
+            (0u8..4).prop_map(|n| Viewer::Holder(invite(n))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_to_somebody_is_read_by_its_two_parties_and_by_all_once_it_may_be(
+            message in message(), viewer in viewer(), ended in any::<bool>(), reveal_chat in any::<bool>(),
+        ) {
+            let is = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
+            let operators = matches!(message.channel, Channel::Operator(_));
+            let expected = match &message.to {
+                None => true,
+                Some(to) => is(to) || is(&message.from) || (ended && (operators || reveal_chat)),
+            };
+            let view = redact(&message, viewer, ended, reveal_chat);
+            let text = serde_json::to_string(&view).expect("JSON");
+            prop_assert_eq!(text.contains("THE SECRET"), expected);
+            prop_assert_eq!(text.contains("THE METHOD"), expected);
+            prop_assert_eq!(text.contains("redacted"), !expected);
+            prop_assert_eq!(view.is_redacted(), !expected);
+        }
+    }
+}

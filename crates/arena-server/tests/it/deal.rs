@@ -43,6 +43,6 @@ fn a_deal_follows_from_the_seed_that_was_committed_to() {
     let forged = page.text().replacen("\"intersectionSet\":[", "\"intersectionSet\":[5,", 1);
     assert!(!verdict(&forged).0);
     let seed = page.json()["challenges"][0]["seed"].as_str().expect("the seed is revealed").to_owned();
-    let other = if seed.starts_with('0') { format!("1{}", &seed[1..]) } else { format!("0{}", &seed[1..]) };
+    let other: String = seed.chars().map(|digit| if digit == '0' { '1' } else { '0' }).collect();
     assert!(!verdict(&page.text().replace(&seed, &other)).0);
 }
