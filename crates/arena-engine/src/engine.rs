@@ -247,7 +247,8 @@ impl Engine {
             let _deciding = live.deciding.lock().await;
             live.reload(&self.inner.store).await?;
         }
-        Ok(Some(live))
+        let removed = live.committed.read().removed;
+        Ok((!removed).then_some(live))
     }
 }
 
@@ -378,7 +379,8 @@ impl Inner {
 
     /// Gives drafts their places: the next in their channels. `lens` are those of chat, operator and public channel.
     ///
-    /// A full channel takes nothing more from players; what the operator has to say about a change is always told.
+    /// A full channel takes no more chat, nor answers to actions that are out of time; what changes a session is always
+    /// told, so that a game can end. The rules bound how much that is.
     fn place(
         &self,
         drafts: Vec<Draft>,
@@ -395,7 +397,7 @@ impl Inner {
                 Channel::Invites => &mut lens[2],
             };
             *len += 1;
-            let must_be_told = draft.from == Party::Operator && *after != After::Stays;
+            let must_be_told = *after != After::Stays;
             if *len > limit && !must_be_told {
                 return Err(EngineError::ChannelFull { limit });
             }

@@ -248,7 +248,8 @@ mod tests {
 
     fn message() -> impl Strategy<Value = ChatMessage> {
         let session = SessionId(uuid::Uuid::from_u128(7));
-        let channel = prop_oneof![Just(Channel::Chat(session)), Just(Channel::Operator(session)), Just(Channel::Invites)];
+        let channel =
+            prop_oneof![Just(Channel::Chat(session)), Just(Channel::Operator(session)), Just(Channel::Invites)];
         (channel, party(), prop::option::of(party())).prop_map(|(channel, from, to)| ChatMessage {
             channel,
             index: 1,

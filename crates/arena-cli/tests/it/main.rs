@@ -1,8 +1,11 @@
 //! The `arena` binary from outside: real processes, real sockets, real folders.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
+mod crash;
 mod demo;
 mod help_and_errors;
 mod lifecycle;
+mod log;
 mod play;
 mod program;
+mod trouble;

@@ -1,1 +1,1379 @@
+//! What is refused, and how: the status, code and sentence of each, nothing stored, and games go on.
+//!
+//! Tables of requests, run against `/api` and `/api/v1`. What isn't even HTTP goes over bare sockets. Who may see what
+//! is in `secrecy.rs`, repetition in `once.rs`.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_server::Settings;
+use arena_testkit::{Answer, Client, Host};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::TestRunner;
+use serde_json::{Map, Value, json};
+
+/// Both spellings of every route.
+const APIS: [&str; 2] = ["/api", "/api/v1"];
+
+/// A request, and the answer that it has to get. `$names` in it stand for the ids of a [`Stage`].
+struct Row {
+    what: String,
+    /// Method and path behind `/api`.
+    request: String,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    /// `STATUS CODE: sentence`.
+    answer: String,
+}
+
+fn row(what: &str, request: &str, body: impl AsRef<[u8]>, answer: &str) -> Row {
+    let (what, request, answer) = (what.to_owned(), request.to_owned(), answer.to_owned());
+    Row { what, request, headers: Vec::new(), body: body.as_ref().to_vec(), answer }
+}
+
+/// A row whose name is the request itself.
+fn bare(request: &str, answer: &str) -> Row {
+    row("", request, "", answer)
+}
+
+impl Row {
+    fn with(mut self, name: &'static str, value: &str) -> Row {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+}
+
+/// A server with a session that is being played and one that waits for its second player.
+///
+/// `$active` is the one, with the players `$ada` and `$bob`; `$open` the other, in which `$carl` sits and `$free` is an
+/// invite that nobody has used. `$none` is a UUID that names nothing.
+struct Stage {
+    _host: Host,
+    client: Client,
+    names: Vec<(&'static str, String)>,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Stage {
+        let host = Host::start_with(change);
+        let client = host.client();
+        let [(active, players), (open, invites)] = [client.create("psi"), client.create("psi")];
+        for invite in [&players[0], &players[1], &invites[0]] {
+            client.join(invite).ok();
+        }
+        client.chat(&active, &players[0], "hello").ok();
+        let names = vec![
+            ("$active", active),
+            ("$open", open),
+            ("$ada", players[0].clone()),
+            ("$bob", players[1].clone()),
+            ("$carl", invites[0].clone()),
+            ("$free", invites[1].clone()),
+            ("$none", "00000000-0000-7000-8000-000000000000".to_owned()),
+        ];
+        Stage { _host: host, client, names }
+    }
+
+    fn name(&self, name: &str) -> &str {
+        self.names.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str()).expect("a name of the stage")
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
+
+    fn ask(&self, api: &str, row: &Row) -> Answer {
+        let (method, path) = row.request.split_once(' ').expect("a method and a path");
+        let headers: Vec<(&str, &str)> = row.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let body = match std::str::from_utf8(&row.body) {
+            Ok(text) => self.fill(text).into_bytes(),
+            Err(_) => row.body.clone(),
+        };
+        self.client.request(method, &format!("{api}{}", self.fill(path)), &headers, &body)
+    }
+
+    /// All that is stored, as far as anybody can see it.
+    fn seen(&self) -> Vec<String> {
+        let mut paths = vec!["/api/challenges?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
+        for viewer in ["$ada", "$bob", "$carl", "viewer"] {
+            for session in ["$active", "$open"] {
+                for route in ["arena", "chat"] {
+                    paths.push(format!("/api/{route}/sync?channel={session}&from={viewer}"));
+                }
+            }
+        }
+        paths.iter().map(|path| self.client.get(&self.fill(path)).ok().to_string()).collect()
+    }
+
+    /// Every row gets its answer, under both spellings; then all is as it was, and games can be played.
+    #[track_caller]
+    fn refuses(&self, rows: impl IntoIterator<Item = Row>) {
+        let before = self.seen();
+        let mut wrong = String::new();
+        for row in rows {
+            let expected = self.fill(&row.answer);
+            for api in APIS {
+                let answer = told(&self.ask(api, &row)).replace("/api/v1/", "/api/");
+                if answer != expected {
+                    let body = String::from_utf8_lossy(&row.body);
+                    let body = body.get(..body.len().min(200)).unwrap_or("…");
+                    let Row { what, request, .. } = &row;
+                    let answer: String = answer.chars().take(300).collect();
+                    let _ = writeln!(wrong, "{what}: {api} {request} {body}\n  want {expected}\n  have {answer}");
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "\n{wrong}");
+        assert_eq!(self.seen(), before, "something was stored");
+        plays_a_game(&self.client);
+    }
+}
+
+/// A refusal as a line. It has to be JSON with a sentence and a code, to say that it is, and to be readable by any page.
+fn told(answer: &Answer) -> String {
+    if answer.header("access-control-allow-origin") != Some("*") {
+        return format!("{} that pages can't read: {:?}", answer.status, answer.headers);
+    }
+    let kind = answer.header("content-type");
+    let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
+        return format!("{} no JSON: {}", answer.status, String::from_utf8_lossy(&answer.body));
+    };
+    match (body["error"].as_str(), body["code"].as_str()) {
+        (Some(error), Some(code)) if kind == Some("application/json") => format!("{} {code}: {error}", answer.status),
+        _ => format!("{} {kind:?} {body}", answer.status),
+    }
+}
+
+pub(super) fn messages(answer: &Answer) -> Vec<Value> {
+    answer.ok()["messages"].as_array().expect("a list").clone()
+}
+
+/// Both guess right, and the game ends with the best scores.
+#[track_caller]
+pub(super) fn ends_well(client: &Client, session: &str, players: &[String]) {
+    let sets: Vec<BTreeSet<u64>> = players
+        .iter()
+        .map(|player| {
+            let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
+            let mut texts = told.iter().filter_map(|message| message["content"].as_str());
+            let set = texts.find(|text| text.starts_with("Your private set is")).expect("a player is told its set");
+            set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+        })
+        .collect();
+    let common: Vec<String> = (&sets[0] & &sets[1]).iter().map(u64::to_string).collect();
+    for player in players {
+        client.act(session, player, "guess", &common.join(", ")).ok();
+    }
+    let page = client.get("/api/challenges?limit=100").ok();
+    let mut listed = page["challenges"].as_array().expect("a list").iter();
+    let state = &listed.find(|listed| listed["id"] == session).expect("the session is listed")["state"];
+    assert_eq!(state["status"], "ended");
+    assert_eq!(state["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
+}
+
+#[track_caller]
+fn plays_a_game(client: &Client) {
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+        client.chat(&session, player, "good luck").ok();
+    }
+    ends_well(client, &session, &players);
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(super) fn until(what: &str, so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !so() {
+        assert!(started.elapsed() < Duration::from_secs(30), "it never came about that {what}");
+        thread::yield_now();
+    }
+}
+
+pub(super) fn gauge(client: &Client, name: &str) -> u64 {
+    let metrics = client.get("/metrics");
+    let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {}", metrics.text()))
+}
+
+/// Waits until the only connection is the one that asks.
+#[track_caller]
+fn until_alone(client: &Client) {
+    until("all others have hung up", || gauge(client, "arena_connections") == 1);
+}
+
+// What isn't there.
+
+#[test]
+fn what_does_not_exist_is_refused_as_the_wire_says() {
+    let stage = Stage::new();
+    let not_found = "404 CHALLENGE_NOT_FOUND: Challenge not found";
+    let mut rows = Vec::new();
+    for name in ["nothing", "PSI", "psi%20", "__proto__", "constructor", "toString", "%00", "%2e%2e", "0", "-1"] {
+        rows.push(bare(&format!("GET /metadata/{name}"), not_found));
+    }
+    for (path, name) in [
+        ("nothing", "nothing"),
+        ("PSI", "PSI"),
+        ("psi%20", "psi "),
+        ("__proto__", "__proto__"),
+        ("constructor", "constructor"),
+        ("%00", "\0"),
+        ("%e2%98%83", "☃"),
+        ("psi%2fx", "psi/x"),
+    ] {
+        let answer = format!("400 UNKNOWN_CHALLENGE: Unknown challenge type: {name}");
+        rows.push(bare(&format!("POST /challenges/{path}"), &answer));
+        rows.push(row("with a body", &format!("POST /challenges/{path}"), "{}", &answer));
+    }
+    for invite in ["inv_$none", "inv_", "$none", "$active", "__proto__", "constructor", "inv_hidden", "null", "0"] {
+        let answer = format!("404 INVITE_NOT_FOUND: Challenge not found for invite: {invite}");
+        rows.push(bare(&format!("GET /invites/{invite}"), &answer));
+        rows.push(row("", "POST /invites", json!({ "inviteId": invite }).to_string(), &answer));
+        let answer = format!("400 INVITE_NOT_FOUND: Challenge not found for invite: {invite}");
+        rows.push(row("", "POST /arena/join", json!({ "invite": invite }).to_string(), &answer));
+    }
+    let used = "409 INVITE_ALREADY_USED: Invite already used: $ada";
+    rows.push(bare("GET /invites/$ada", used));
+    rows.push(row("", "POST /invites", r#"{"inviteId": "$ada"}"#, used));
+    let used = "400 INVITE_ALREADY_USED: This invite has already been used.";
+    rows.push(row("", "POST /arena/join", r#"{"invite": "$ada"}"#, used));
+    for session in ["$none", "", "__proto__", "constructor", "challenge_$active", "$active ", "invites", "$ada"] {
+        let body = json!({ "challengeId": session, "from": "$ada", "messageType": "guess", "content": "1" });
+        rows.push(row("", "POST /arena/message", body.to_string(), "400 CHALLENGE_NOT_FOUND: Challenge not found"));
+    }
+    for channel in
+        ["$none", "challenge_$none", "nothing", "__proto__", "constructor", "challenge_", "challenge_invites"]
+    {
+        rows.push(bare(&format!("GET /chat/ws/{channel}"), "404 CHANNEL_NOT_FOUND: there is no such channel"));
+    }
+    for player in ["inv_$none", "$carl", "$free", "ada", "__proto__", "constructor", "Operator", " operator", "inv_"] {
+        let body = json!({ "challengeId": "$active", "from": player, "messageType": "guess", "content": "1" });
+        rows.push(row("", "POST /arena/message", body.to_string(), "400 PLAYER_NOT_FOUND: Player not found."));
+    }
+    for method in ["nothing", "Guess", "guess ", "", "__proto__", "constructor", "join", "Spiel\u{e4}"] {
+        let body = json!({ "challengeId": "$active", "from": "$ada", "messageType": method, "content": "1" });
+        let answer = format!("400 UNKNOWN_METHOD: Unknown challenge method: {method}");
+        rows.push(row("", "POST /arena/message", body.to_string(), &answer));
+    }
+    rows.push(row(
+        "no method",
+        "POST /arena/message",
+        r#"{"challengeId": "$active", "from": "$ada", "content": "1"}"#,
+        "400 UNKNOWN_METHOD: Unknown challenge method: none",
+    ));
+    stage.refuses(rows);
+}
+
+#[test]
+fn an_invite_that_was_offered_is_not_to_be_had_again_but_can_be_joined_once() {
+    let stage = Stage::new();
+    stage.client.post("/api/invites", &json!({ "inviteId": stage.name("$free") })).ok();
+    let used = "409 INVITE_ALREADY_USED: Invite already used: $free";
+    let rows = || [bare("GET /invites/$free", used), row("", "POST /invites", r#"{"inviteId": "$free"}"#, used)];
+    stage.refuses(rows());
+    stage.client.join(stage.name("$free")).ok();
+    let join = row(
+        "",
+        "POST /arena/join",
+        r#"{"invite": "$free"}"#,
+        "400 INVITE_ALREADY_USED: This invite has already been used.",
+    );
+    stage.refuses(rows().into_iter().chain([join]));
+}
+
+#[test]
+fn lists_and_syncs_of_what_does_not_exist_are_empty() {
+    let stage = Stage::new();
+    for api in APIS {
+        for name in ["nothing", "PSI", "__proto__", "constructor", "%00"] {
+            let page = stage.client.get(&format!("{api}/challenges/{name}")).ok();
+            assert_eq!(page, json!({"challenges": [], "total": 0, "limit": 10, "offset": 0, "profiles": {}}), "{name}");
+        }
+        for channel in ["$none", "challenge_$none", "nothing", "__proto__", "constructor", "challenge_", "%00", "%20"] {
+            for route in ["arena", "chat"] {
+                // The wait is beside the point: nothing will ever come there.
+                for wait in ["", "&wait=50"] {
+                    let path = format!("{api}/{route}/sync?channel={channel}{wait}");
+                    assert_eq!(
+                        stage.client.get(&stage.fill(&path)).ok(),
+                        json!({"messages": [], "count": 0}),
+                        "{path}"
+                    );
+                }
+            }
+        }
+    }
+    stage.refuses([
+        bare("GET /arena/sync", "400 MISSING_FIELD: channel is required"),
+        bare("GET /chat/sync", "400 MISSING_FIELD: channel is required"),
+        bare("GET /chat/sync?channel=", "400 MISSING_FIELD: channel is required"),
+        bare("GET /arena/sync?Channel=$active", "400 MISSING_FIELD: channel is required"),
+    ]);
+}
+
+#[test]
+fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
+    let stage = Stage::new();
+    let mut rows = Vec::new();
+    for path in [
+        "",
+        "/",
+        "/nothing",
+        "/metadata/",
+        "/metadata/psi/x",
+        "//metadata",
+        "/../metadata",
+        "/challenges/psi/x",
+        "/challenges/",
+        "/challenges%2fpsi",
+        "/invites/",
+        "/arena",
+        "/arena/join/",
+        "/arena/join%00",
+        "/chat/ws",
+        "/chat/ws/",
+        "/Metadata",
+        "/%ff",
+        "/__proto__",
+    ] {
+        for method in ["GET", "POST", "DELETE", "FOO"] {
+            // Under `/api/v1` the path of the API itself has another spelling.
+            if path.is_empty() {
+                continue;
+            }
+            let answer = format!("404 NOT_FOUND: there is nothing at /api{path}");
+            rows.push(row("", &format!("{method} {path}"), "{}", &answer));
+        }
+    }
+    for (path, allowed) in [
+        ("/metadata", "GET,HEAD"),
+        ("/metadata/psi", "GET,HEAD"),
+        ("/challenges", "GET,HEAD"),
+        ("/challenges/psi", "GET,HEAD,POST"),
+        ("/invites", "POST"),
+        ("/invites/$free", "GET,HEAD"),
+        ("/arena/join", "POST"),
+        ("/arena/message", "POST"),
+        ("/arena/sync", "GET,HEAD"),
+        ("/chat/send", "POST"),
+        ("/chat/sync", "GET,HEAD"),
+        ("/chat/ws/$active", "GET,HEAD"),
+    ] {
+        for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "QUERY", "FOO"] {
+            if allowed.split(',').any(|other| other == method) {
+                continue;
+            }
+            let answer = format!("405 METHOD_NOT_ALLOWED: {method} isn't possible at /api{path}");
+            rows.push(row("", &format!("{method} {path}"), "{}", &answer));
+            for api in APIS {
+                let answer = stage.client.request(method, &stage.fill(&format!("{api}{path}")), &[], b"");
+                assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
+            }
+        }
+    }
+    for path in ["/api", "/api/v1", "/api/v2/metadata", "/robots.txt", "/.env", "/API/metadata", "/index.html"] {
+        let answer = told(&stage.client.get(path));
+        assert_eq!(answer, format!("404 NOT_FOUND: there is nothing at {path}"));
+    }
+    for path in ["/", "/health", "/ready", "/metrics", "/style.css"] {
+        let answer = told(&stage.client.request("POST", path, &[], b"{}"));
+        assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST isn't possible at {path}"));
+    }
+    stage.refuses(rows);
+}
+
+// Bodies.
+
+/// A route that needs an object; a good one; and of each text in it whether it has to be there.
+type NeedsObject = (&'static str, &'static str, &'static [(&'static str, bool)]);
+
+/// Every route that needs an object.
+const POSTS: [NeedsObject; 4] = [
+    ("POST /arena/join", r#"{"invite": "$free", "userId": "ada"}"#, &[("invite", true), ("userId", false)]),
+    (
+        "POST /arena/message",
+        r#"{"challengeId": "$active", "from": "$ada", "messageType": "guess", "content": "1"}"#,
+        &[("challengeId", true), ("from", true), ("messageType", false), ("content", true)],
+    ),
+    (
+        "POST /chat/send",
+        r#"{"channel": "$active", "from": "$ada", "to": "$bob", "content": "hi"}"#,
+        &[("channel", true), ("from", true), ("to", false), ("content", true)],
+    ),
+    ("POST /invites", r#"{"inviteId": "$free"}"#, &[("inviteId", true)]),
+];
+
+fn object(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).expect("an object")
+}
+
+#[test]
+fn a_body_that_is_no_json_object_is_refused() {
+    let deep = |open: &str, close: &str| format!("{}{}", open.repeat(100_000), close.repeat(100_000));
+    let in_field = |good: &str, value: &str| {
+        let (rest, _) = good.rsplit_once('}').expect("an object");
+        format!(r#"{rest}, "more": {value}}}"#).into_bytes()
+    };
+    let mut rows = Vec::new();
+    for (request, good, _) in POSTS {
+        rows.push(row("empty", request, "", "400 INVALID_JSON: Invalid JSON in request body"));
+        // A session can be created without a body, so that route is asked here only.
+        for request in [request, "POST /challenges/psi"] {
+            let mut refuse = |what: &str, body: &[u8]| {
+                rows.push(row(what, request, body, "400 INVALID_JSON: Invalid JSON in request body"));
+            };
+            for body in [
+                " ",
+                "{",
+                "}",
+                "[]",
+                "null",
+                "true",
+                "42",
+                "NaN",
+                "\"text\"",
+                "{'a': 1}",
+                "{a: 1}",
+                "{\"a\":}",
+                "{\"a\": 1,}",
+                "{}{}",
+                "{} x",
+                "/**/{}",
+                "[{}]",
+                "\0",
+                "{\"a\": \"\n\"}",
+                "{\"a\": \"\\x41\"}",
+                "{\"a\": 01}",
+                "invite=x",
+            ] {
+                refuse("malformed", body.as_bytes());
+            }
+            refuse("byte order mark", format!("\u{feff}{good}").as_bytes());
+            refuse("UTF-16", &good.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+            refuse("cut off", &good.as_bytes()[..good.len() - 1]);
+            refuse("a list of objects", format!("[{good}]").as_bytes());
+            refuse("twice", format!("{good}{good}").as_bytes());
+            refuse(
+                "invalid UTF-8",
+                &in_field(good, "\"?\"").iter().map(|b| if *b == b'?' { 0xff } else { *b }).collect::<Vec<u8>>(),
+            );
+            refuse("overlong UTF-8", &[b"{\"a\": \"".as_slice(), b"\xc0\x80", b"\"}"].concat());
+            refuse("UTF-8 of a surrogate", &[b"{\"a\": \"".as_slice(), b"\xed\xa0\x80", b"\"}"].concat());
+            for value in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\udc00\ud800""#, r#""\ud83dx""#] {
+                refuse("a lone surrogate", &in_field(good, value));
+            }
+            for value in ["NaN", "Infinity", "-Infinity", "1e999", "0x10", "1.", ".5", "+1", "undefined"] {
+                refuse("no number of JSON", &in_field(good, value));
+            }
+            refuse("deep", deep("[", "]").as_bytes());
+            refuse("deep and open", "[".repeat(100_000).as_bytes());
+            refuse("deep objects", deep("{\"a\":", "}").as_bytes());
+            refuse("deep field", &in_field(good, &deep("[", "]")));
+            refuse("deep options", format!(r#"{{"options": {}}}"#, deep("[", "]")).as_bytes());
+        }
+    }
+    Stage::new().refuses(rows);
+}
+
+#[test]
+fn a_missing_null_or_mistyped_field_is_named() {
+    let mut rows = Vec::new();
+    for (request, good, fields) in POSTS {
+        for &(field, needed) in fields {
+            let mut case = |what: &str, value: Option<Value>, answer: String| {
+                let mut body = object(good);
+                match value {
+                    Some(value) => body.insert(field.to_owned(), value),
+                    None => body.remove(field),
+                };
+                rows.push(row(what, request, Value::Object(body).to_string(), &answer));
+            };
+            if needed {
+                case("missing", None, format!("400 MISSING_FIELD: {field} is required"));
+            }
+            let good = object(good)[field].clone();
+            let wrong = [
+                Value::Null,
+                json!(0),
+                json!(-1.5),
+                json!(u64::MAX),
+                json!(true),
+                json!([]),
+                json!([good]),
+                json!([[good]]),
+                json!({}),
+                json!({ "toString": good }),
+            ];
+            for value in wrong {
+                case("mistyped", Some(value), format!("400 INVALID_FIELD: {field} must be a string"));
+            }
+            let answer = format!("400 INVALID_FIELD: {field} must not hold the character U+0000");
+            for text in ["\0", "a\0b", &format!("{}\0", good.as_str().expect("a text"))] {
+                case("U+0000", Some(json!(text)), answer.clone());
+            }
+        }
+        rows.push(row(
+            "nothing in it",
+            request,
+            "{}",
+            &format!(
+                "400 MISSING_FIELD: {} is required",
+                fields.iter().find(|(field, _)| *field != "from").expect("a field").0
+            ),
+        ));
+    }
+    for (user, reason) in [("", ""), ("a\nb", ""), ("a\u{7f}", ""), (&"x".repeat(256), "")] {
+        let reason = format!("userId is not a user id (1 to 255 bytes without control characters){reason}");
+        let body = json!({ "invite": "$free", "userId": user }).to_string();
+        rows.push(row("no name", "POST /arena/join", body, &format!("400 INVALID_FIELD: {reason}")));
+    }
+    Stage::new().refuses(rows);
+}
+
+#[test]
+fn options_that_a_session_can_not_have_are_refused() {
+    let create = "POST /challenges/psi";
+    let mut rows = Vec::new();
+    for options in [json!(null), json!([]), json!("x"), json!(1), json!([["setSize", 4]])] {
+        let body = json!({ "options": options }).to_string();
+        rows.push(row("", create, body, "400 INVALID_FIELD: options must be an object"));
+    }
+    for name in ["players", "nothing", "setsize", "__proto__", "constructor", ""] {
+        let answer = format!(
+            "400 INVALID_OPTIONS: option {name} can't be set for a session of psi; allowed: range, intersectionSize, setSize"
+        );
+        rows.push(row("", create, format!(r#"{{"options": {{"{name}": 2}}}}"#), &answer));
+    }
+    for (range, reason) in [
+        ("[5, 5]", "range must be two numbers, the smaller first, up to 4294967295; not [5, 5]"),
+        ("[900, 100]", "range must be two numbers, the smaller first, up to 4294967295; not [900, 100]"),
+        ("[0, 4294967296]", "range must be two numbers, the smaller first, up to 4294967295; not [0, 4294967296]"),
+        ("[1, 22]", "range has 22 numbers, but intersectionSize + players × setSize needs 23 different ones"),
+    ] {
+        let body = format!(r#"{{"options": {{"range": {range}}}}}"#);
+        rows.push(row("", create, body, &format!("400 INVALID_OPTIONS: {reason}")));
+    }
+    for (options, reason) in [
+        (r#"{"setSize": 10001}"#, "setSize and intersectionSize must be at most 10000"),
+        (r#"{"intersectionSize": 18446744073709551615}"#, "setSize and intersectionSize must be at most 10000"),
+        (r#"{"setSize": 0, "intersectionSize": 0}"#, "setSize and intersectionSize can't both be 0"),
+    ] {
+        let body = format!(r#"{{"options": {options}}}"#);
+        rows.push(row("", create, body, &format!("400 INVALID_OPTIONS: {reason}")));
+    }
+    let stage = Stage::new();
+    let before = stage.seen();
+    // What the sentence says of a wrong type is serde's.
+    for options in [
+        r#"{"setSize": "4"}"#,
+        r#"{"setSize": -1}"#,
+        r#"{"setSize": 1.5}"#,
+        r#"{"setSize": 1e3}"#,
+        r#"{"setSize": null}"#,
+        r#"{"setSize": 99999999999999999999}"#,
+        r#"{"range": 5}"#,
+        r#"{"range": [1]}"#,
+        r#"{"range": [1, 2, 3]}"#,
+        r#"{"range": ["1", "900"]}"#,
+        r#"{"range": {"0": 1, "1": 900}}"#,
+    ] {
+        for api in APIS {
+            let body = format!(r#"{{"options": {options}}}"#);
+            let answer = stage.client.request("POST", &format!("{api}/challenges/psi"), &[], body.as_bytes());
+            assert_eq!(answer.refusal(), (400, "INVALID_OPTIONS".to_owned()), "{options}");
+        }
+    }
+    assert_eq!(stage.seen(), before);
+    stage.refuses(rows);
+}
+
+#[test]
+fn proto_and_constructor_are_names_like_any_other() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    for (player, user) in players.iter().zip(["__proto__", "constructor"]) {
+        client.post("/api/arena/join", &json!({ "invite": player, "userId": user, "__proto__": {"x": 1} })).ok();
+        client.chat(&session, player, user).ok();
+    }
+    ends_well(&client, &session, &players);
+    let page = client.get("/api/challenges").ok();
+    let identities = json!({ players[0].clone(): "__proto__", players[1].clone(): "constructor" });
+    assert_eq!(page["challenges"][0]["state"]["playerIdentities"], identities);
+    let profiles = json!({ "__proto__": {"userId": "__proto__"}, "constructor": {"userId": "constructor"} });
+    assert_eq!(page["profiles"], profiles);
+    let said = messages(&client.get(&format!("/api/chat/sync?channel={session}")));
+    assert_eq!(said.iter().map(|message| &message["content"]).collect::<Vec<_>>(), ["__proto__", "constructor"]);
+}
+
+// Sizes.
+
+/// A good object, blown up to a number of bytes by a field that nobody reads.
+fn blown_up(good: &str, bytes: usize) -> Vec<u8> {
+    let (rest, _) = good.rsplit_once('}').expect("an object");
+    let frame = format!(r#"{rest}, "more": ""}}"#).len();
+    format!(r#"{rest}, "more": "{}"}}"#, "x".repeat(bytes - frame)).into_bytes()
+}
+
+/// A request whose body comes in chunks.
+fn chunked(path: &str, body: &[u8]) -> Vec<u8> {
+    let mut request =
+        format!("POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .into_bytes();
+    for chunk in body.chunks(10_000) {
+        request.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
+        request.extend(chunk);
+        request.extend(b"\r\n");
+    }
+    request.extend(b"0\r\n\r\n");
+    request
+}
+
+#[test]
+fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
+    const MIB: usize = 1024 * 1024;
+    let stage = Stage::new();
+    let too_large = "413 BODY_TOO_LARGE: the request body is larger than 1048576 bytes (limits.body_bytes)";
+    let invite = "inv_00000000-0000-7000-8000-000000000000";
+    let join = format!(r#"{{"invite": "{invite}"}}"#);
+    let unknown = format!("400 INVITE_NOT_FOUND: Challenge not found for invite: {invite}");
+    let mut rows = vec![row("at the limit", "POST /arena/join", blown_up(&join, MIB), &unknown)];
+    for request in
+        POSTS.map(|(request, _, _)| request).into_iter().chain(["POST /challenges/psi", "POST /challenges/x"])
+    {
+        rows.push(row("over the limit", request, blown_up(&join, MIB + 1), too_large));
+        rows.push(row("no JSON", request, vec![0xff; MIB + 1], too_large));
+        rows.push(row("far over the limit", request, vec![b'['; 8 * MIB], too_large));
+    }
+    for api in APIS {
+        let answer = |bytes| {
+            let request = chunked(&format!("{api}/arena/join"), &blown_up(&join, bytes));
+            told(&stage.client.raw(&request).expect("an answer"))
+        };
+        assert_eq!(answer(MIB), unknown);
+        assert_eq!(answer(MIB + 1), too_large);
+        assert_eq!(answer(8 * MIB), too_large);
+    }
+    stage.refuses(rows);
+}
+
+#[test]
+fn a_message_may_be_as_long_as_the_limit_and_no_longer() {
+    let stage = Stage::with(|settings| settings.limits.message_bytes = 100);
+    let too_large = "413 MESSAGE_TOO_LARGE: content is longer than 100 bytes (limits.message_bytes)";
+    let mut rows = Vec::new();
+    for content in ["x".repeat(101), "é".repeat(51), "x".repeat(500_000)] {
+        for (request, good, _) in &POSTS[1..3] {
+            let mut body = object(good);
+            body.insert("content".to_owned(), json!(content));
+            rows.push(row("", request, Value::Object(body).to_string(), too_large));
+        }
+    }
+    stage.refuses(rows);
+    let (active, ada) = (stage.name("$active"), stage.name("$ada"));
+    for content in ["x".repeat(100), "é".repeat(50), String::new()] {
+        stage.client.chat(active, ada, &content).ok();
+        let said = messages(&stage.client.get(&format!("/api/chat/sync?channel={active}")));
+        assert_eq!(said.last().expect("a message")["content"], content.as_str());
+    }
+}
+
+#[test]
+fn a_full_channel_takes_no_more_chat_and_the_game_can_end() {
+    let host = Host::start_with(|settings| settings.limits.channel_messages = 5);
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    for n in 1..=5 {
+        assert_eq!(client.chat(&session, &players[n % 2], "hello").ok()["index"], n);
+    }
+    for player in &players {
+        let answer = client.chat(&session, player, "hello");
+        assert_eq!(
+            told(&answer),
+            "413 CHANNEL_FULL: the channel is full: it holds at most 5 messages (limits.channel_messages)"
+        );
+    }
+    assert_eq!(client.get(&format!("/api/chat/sync?channel={session}")).ok()["count"], 5);
+    ends_well(&client, &session, &players);
+    plays_a_game(&client);
+}
+
+#[test]
+fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
+    let host = Host::start_with(|settings| settings.limits.channel_messages = 3);
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    let sync = format!("/api/arena/sync?channel={session}");
+    client.join(&players[0]).ok();
+    // Each act before the game runs is answered in the channel, until that is full.
+    for _ in 0..2 {
+        client.act(&session, &players[0], "guess", "1").ok();
+    }
+    for _ in 0..2 {
+        let answer = client.act(&session, &players[0], "guess", "1");
+        assert_eq!(
+            told(&answer),
+            "413 CHANNEL_FULL: the channel is full: it holds at most 3 messages (limits.channel_messages)"
+        );
+    }
+    assert_eq!(client.get(&sync).ok()["count"], 3);
+    // What moves the game on is bounded by its rules, and still has its place.
+    client.join(&players[1]).ok();
+    ends_well(&client, &session, &players);
+    let indexes: Vec<u64> =
+        messages(&client.get(&sync)).iter().filter_map(|message| message["index"].as_u64()).collect();
+    assert_eq!(indexes, (1..=indexes.len() as u64).collect::<Vec<u64>>());
+    assert_eq!(client.act(&session, &players[0], "guess", "1").refusal(), (413, "CHANNEL_FULL".to_owned()));
+}
+
+// Queries, paths and headers.
+
+#[test]
+fn text_that_is_no_utf_8_is_refused_wherever_it_stands() {
+    let query = "400 INVALID_QUERY: the query isn't valid UTF-8";
+    let path = "400 INVALID_PATH: the path isn't valid UTF-8";
+    let mut rows = Vec::new();
+    for bad in ["%ff", "%c0%80", "%ed%a0%80", "%e2%98", "ok%80"] {
+        for route in [
+            "GET /metadata",
+            "GET /metadata/psi",
+            "GET /challenges",
+            "GET /challenges/psi",
+            "POST /challenges/psi",
+            "GET /invites/$free",
+            "GET /arena/sync",
+            "GET /chat/sync",
+            "GET /chat/ws/$active",
+        ] {
+            rows.push(bare(&format!("{route}?from={bad}"), query));
+            rows.push(bare(&format!("{route}?channel=$active&{bad}=1"), query));
+        }
+        for (request, good, _) in POSTS {
+            rows.push(row("", &format!("{request}?from={bad}"), good, query));
+            rows.push(row("", &format!("{request}?{bad}"), good, query));
+        }
+        for route in ["GET /metadata", "GET /challenges", "POST /challenges", "GET /invites", "GET /chat/ws"] {
+            rows.push(bare(&format!("{route}/{bad}"), path));
+        }
+    }
+    let key = "400 INVALID_IDEMPOTENCY_KEY: Idempotency-Key must be 1 to 255 printable ASCII characters";
+    for (request, good, _) in POSTS.into_iter().chain([("POST /challenges/psi", "{}", [].as_slice())]) {
+        for bad in ["x".repeat(256), "x".repeat(20_000), String::new(), "schlüssel".to_owned(), "a\tb".to_owned()] {
+            rows.push(row("", request, good, key).with("Idempotency-Key", &bad));
+        }
+    }
+    Stage::new().refuses(rows);
+}
+
+#[test]
+fn an_idempotency_key_may_have_255_characters() {
+    let host = Host::start();
+    let client = host.client();
+    let create = |key: &str| client.post_once("/api/challenges/psi", key, &json!({})).ok();
+    let (long, other) = ("k".repeat(255), format!("{}l", "k".repeat(254)));
+    assert_eq!(create(&long), create(&long));
+    assert_ne!(create(&long), create(&other));
+    assert_eq!(client.get("/api/challenges").ok()["total"], 2);
+}
+
+#[test]
+fn numbers_that_are_none_count_as_left_out() {
+    let stage = Stage::new();
+    let (client, active) = (&stage.client, stage.name("$active"));
+    for text in ["two", "three"] {
+        client.chat(active, stage.name("$bob"), text).ok();
+    }
+    let get = |path: &str| client.get(path).ok().to_string();
+    let junk = [
+        "",
+        "-1",
+        "-0",
+        "1.5",
+        "NaN",
+        "nan",
+        "0x2",
+        "0b1",
+        "1e9",
+        "1e0",
+        "Infinity",
+        "-Infinity",
+        "two",
+        "null",
+        "true",
+        "%2B2",
+        "+2",
+        "2%20",
+        "%00",
+        "1_000",
+        "1,000",
+        "[2]",
+        "%D9%A2",
+        "99999999999999999999",
+        "-9223372036854775809",
+    ];
+    for api in APIS {
+        for value in junk {
+            for route in ["arena", "chat"] {
+                let sync = format!("{api}/{route}/sync?channel={active}");
+                assert_eq!(get(&format!("{sync}&index={value}")), get(&sync), "index={value}");
+                for limit in [value, "0"] {
+                    let answer = told(&client.get(&format!("{sync}&limit={limit}")));
+                    assert_eq!(answer, "400 INVALID_LIMIT: limit must be a whole number from 1 on", "limit={limit}");
+                }
+            }
+            for list in ["challenges", "challenges/psi"] {
+                let list = format!("{api}/{list}");
+                assert_eq!(
+                    get(&format!("{list}?limit={value}&offset={value}")),
+                    get(&list),
+                    "limit and offset {value}"
+                );
+            }
+        }
+        for (list, default) in [("challenges", 50), ("challenges/psi", 10)] {
+            for (query, limit, offset, items) in [
+                ("limit=0", json!(default), json!(0), 2),
+                ("limit=1", json!(1), json!(0), 1),
+                ("limit=100", json!(100), json!(0), 2),
+                ("limit=101", json!(100), json!(0), 2),
+                ("limit=18446744073709551615", json!(100), json!(0), 2),
+                ("offset=1", json!(default), json!(1), 1),
+                ("offset=2", json!(default), json!(2), 0),
+                ("offset=1000000000", json!(default), json!(1_000_000_000), 0),
+                ("offset=18446744073709551615", json!(default), json!(u64::MAX), 0),
+                ("limit=1&limit=2", json!(1), json!(0), 1),
+                ("status=nothing&status=ended", json!(default), json!(0), 2),
+                ("status=__proto__", json!(default), json!(0), 2),
+            ] {
+                let page = client.get(&format!("{api}/{list}?{query}")).ok();
+                let found = page["challenges"].as_array().expect("a list").len();
+                assert_eq!((&page["limit"], &page["offset"], found), (&limit, &offset, items), "{list}?{query}");
+                assert_eq!(page["total"], 2, "{list}?{query}");
+            }
+        }
+        for (index, count) in [("0", 3), ("1", 3), ("2", 2), ("03", 1), ("4", 0), ("18446744073709551615", 0)] {
+            let sync = client.get(&format!("{api}/chat/sync?channel={active}&index={index}")).ok();
+            assert_eq!(sync["count"], count, "index={index}");
+        }
+        for (limit, count) in [("1", 1), ("3", 3), ("4", 3), ("18446744073709551615", 3)] {
+            let sync = client.get(&format!("{api}/chat/sync?channel={active}&limit={limit}")).ok();
+            assert_eq!(sync["count"], count, "limit={limit}");
+        }
+    }
+    stage.refuses([]);
+}
+
+// Who speaks.
+
+#[test]
+fn nobody_speaks_as_another() {
+    let act = |from: &str| {
+        json!({ "challengeId": "$active", "from": from, "messageType": "guess", "content": "1" }).to_string()
+    };
+    let say = |from: &str| json!({ "channel": "$active", "from": from, "content": "hi" }).to_string();
+    let wait = json!({ "challengeId": "$open", "from": "$free", "messageType": "guess", "content": "1" }).to_string();
+    let whisper = json!({ "channel": "$open", "from": "$free", "to": "$carl", "content": "hi" }).to_string();
+    let (no_player, no_chat) =
+        ("400 PLAYER_NOT_FOUND: Player not found.", "400 PLAYER_NOT_FOUND: only players of the session may chat here");
+    let (operator, nobody) = ("400 FORBIDDEN_SENDER: from can't be operator", "400 MISSING_FIELD: from is required");
+    let mut rows = vec![
+        row("an unclaimed invite", "POST /arena/message", wait, no_player),
+        row("an unclaimed invite", "POST /chat/send", whisper, no_chat),
+    ];
+    for (route, body, stranger) in
+        [("POST /arena/message", &act as &dyn Fn(&str) -> String, no_player), ("POST /chat/send", &say, no_chat)]
+    {
+        for from in ["ada", "$carl", "$free", "inv_$none", "__proto__", "Operator", "operator ", "viewer ", "$active"] {
+            rows.push(row("another's name", route, body(from), stranger));
+            let from = from.replace(' ', "%20");
+            rows.push(row("in the query too", &format!("{route}?from={from}"), body("$ada"), stranger));
+        }
+        for from in ["", "viewer"] {
+            rows.push(row("no name", route, body(from), nobody));
+            rows.push(row("the query counts", &format!("{route}?from={from}"), body("$ada"), nobody));
+        }
+        rows.push(row("the operator's name", route, body("operator"), operator));
+        rows.push(row("in the query", &format!("{route}?from=operator"), body("$ada"), operator));
+        rows.push(row("in the query first", &format!("{route}?from=operator&from=$ada"), body("$ada"), operator));
+        rows.push(row("escaped", &format!("{route}?from=%6fperator"), body("$ada"), operator));
+    }
+    Stage::new().refuses(rows);
+}
+
+#[test]
+fn chat_writes_into_sessions_and_to_players_only() {
+    let say = |channel: &str| json!({ "channel": channel, "from": "$ada", "content": "hi" }).to_string();
+    let whisper = |to: &str| json!({ "channel": "$active", "from": "$ada", "to": to, "content": "hi" }).to_string();
+    let mut rows = Vec::new();
+    for channel in [
+        "challenge_$active",
+        "challenge_$open",
+        "challenge_$none",
+        "challenge_",
+        "invites",
+        "$none",
+        "",
+        "operator",
+        "__proto__",
+        "constructor",
+        "$active ",
+        "{$active}",
+        "urn:uuid:$active",
+        "$ada",
+    ] {
+        rows.push(row(
+            "",
+            "POST /chat/send",
+            say(channel),
+            "400 INVALID_CHANNEL: channel must be the id of a session; nothing can be written to other channels",
+        ));
+    }
+    rows.push(row(
+        "another session",
+        "POST /chat/send",
+        say("$open"),
+        "400 PLAYER_NOT_FOUND: only players of the session may chat here",
+    ));
+    for to in ["operator", "viewer", "", "$carl", "$free", "inv_$none", "__proto__", "$active"] {
+        rows.push(row(
+            "",
+            "POST /chat/send",
+            whisper(to),
+            "400 RECIPIENT_NOT_FOUND: to must be a player of the session",
+        ));
+    }
+    Stage::new().refuses(rows);
+}
+
+#[test]
+fn spectators_speak_under_names_of_reasonable_size_only() {
+    let stage = Stage::with(|settings| settings.sessions.spectators_chat = true);
+    let say = |from: &str| json!({ "channel": "$active", "from": from, "content": "hi" }).to_string();
+    let mut rows = vec![
+        row("", "POST /chat/send", say("operator"), "400 FORBIDDEN_SENDER: from can't be operator"),
+        row("", "POST /chat/send", say("$free"), "400 PLAYER_NOT_FOUND: only players of the session may chat here"),
+    ];
+    let no_name = "400 INVALID_FIELD: from is not a user id (1 to 255 bytes without control characters)";
+    for name in ["x".repeat(256), "x".repeat(500_000), "a\nb".to_owned()] {
+        rows.push(row("", "POST /chat/send", say(&name), no_name));
+    }
+    rows.push(row("", "POST /chat/send?from=a%00b", say("$ada"), no_name));
+    stage.refuses(rows);
+    assert_eq!(stage.client.chat(stage.name("$active"), "eve", "hi").ok()["from"], "eve");
+}
+
+#[test]
+fn what_is_counted_does_not_grow_with_what_is_asked_for() {
+    let stage = Stage::new();
+    let client = &stage.client;
+    let series = |n: usize| {
+        for i in 0..n {
+            for path in ["/health", "/api/metadata", "/api/v1/arena/join", "/api/chat/ws/x"] {
+                assert_eq!(client.request(&format!("METHOD{i}"), path, &[], b"").status, 405);
+            }
+            for path in ["/api/metadata", "/api/challenges", "/api/invites", "/api/chat/ws", "/nothing"] {
+                client.get(&format!("{path}/{i}?from={i}&{i}={i}"));
+            }
+        }
+        client.get("/metrics").text().lines().count()
+    };
+    let few = series(1);
+    // The series of /metrics itself is there once it was asked for.
+    assert!((few..few + 20).contains(&series(50)));
+    stage.refuses([]);
+}
+
+// Streams, slow and broken requests.
+
+#[test]
+fn a_stream_that_is_not_read_on_leaves_no_subscriber() {
+    let stage = Stage::new();
+    let client = &stage.client;
+    let subscribers = || gauge(client, "arena_stream_subscribers");
+    let path = stage.fill("/api/chat/ws/$active");
+    for _ in 0..20 {
+        let answer = client.request("HEAD", &path, &[], b"");
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
+        assert_eq!(subscribers(), 0);
+    }
+    let stream = client.stream(&path, None);
+    until("a stream is counted", || subscribers() == 1);
+    drop(stream);
+    until("a stream that was left isn't", || subscribers() == 0);
+    until_alone(client);
+    stage.refuses([]);
+}
+
+/// Sends bytes, then perhaps the end of all bytes, and returns what comes until the server hangs up.
+#[track_caller]
+pub(super) fn exchange(client: &Client, bytes: &[u8], and_end: bool) -> String {
+    let mut stream = client.connect().expect("a connection");
+    // The server may hang up before it has taken all.
+    let _ = stream.write_all(bytes);
+    if and_end {
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+    until_hung_up(&mut stream)
+}
+
+#[track_caller]
+pub(super) fn until_hung_up(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            panic!("the server neither answers nor hangs up: {}", String::from_utf8_lossy(&answer))
+        }
+        // It hung up on something that it hadn't read.
+        Err(_) => {}
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// The status lines in what came over a connection.
+fn statuses(answers: &str) -> Vec<&str> {
+    let lines = answers.lines().filter_map(|line| line.split_once("HTTP/1.")?.1.get(2..5));
+    lines.filter(|status| status.bytes().all(|byte| byte.is_ascii_digit())).collect()
+}
+
+#[test]
+fn a_request_that_does_not_arrive_is_answered_in_time() {
+    let stage = Stage::with(|settings| settings.limits.request_ms = 200);
+    let client = &stage.client;
+    let before = stage.seen();
+    let too_slow =
+        r#"{"error":"the request took longer than 200 ms to arrive (limits.request_ms)","code":"REQUEST_TIMEOUT"}"#;
+    let waits = |route: &str, rest: &str| {
+        let answer = exchange(client, format!("{route} HTTP/1.1\r\nHost: arena\r\n{rest}").as_bytes(), false);
+        assert!(answer.starts_with("HTTP/1.1 408 ") && answer.ends_with(too_slow), "{route} {rest}\n{answer}");
+    };
+    let waits = &waits;
+    thread::scope(|scope| {
+        for api in APIS {
+            for (route, _, _) in POSTS {
+                for rest in [
+                    "Content-Length: 100\r\n\r\n",
+                    "Content-Length: 100\r\n\r\n{\"invite\"",
+                    "Transfer-Encoding: chunked\r\n\r\n",
+                    "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"inv",
+                    "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"inv\r\n",
+                    "Transfer-Encoding: chunked\r\n\r\nf",
+                ] {
+                    scope.spawn(move || waits(&route.replace("POST ", &format!("POST {api}")), rest));
+                }
+            }
+        }
+    });
+    // Drop by drop is no faster.
+    let mut stream = client.connect().expect("a connection");
+    stream.write_all(b"POST /api/arena/join HTTP/1.1\r\nHost: arena\r\nContent-Length: 100000\r\n\r\n").expect("sent");
+    stream.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
+    let mut start = [0; 12];
+    let started = Instant::now();
+    while stream.read_exact(&mut start).is_err() {
+        assert!(started.elapsed() < Duration::from_secs(20), "drops are taken for ever");
+        let _ = stream.write_all(b"x");
+    }
+    assert_eq!(&start, b"HTTP/1.1 408");
+    drop(stream);
+    until_alone(client);
+    assert_eq!(stage.seen(), before);
+    plays_a_game(client);
+}
+
+#[test]
+fn a_body_that_breaks_off_is_no_body() {
+    let stage = Stage::new();
+    let client = &stage.client;
+    let before = stage.seen();
+    for (request, good, _) in POSTS {
+        let (_, path) = request.split_once(' ').expect("a method and a path");
+        let body = stage.fill(good);
+        let head = format!("POST /api{path} HTTP/1.1\r\nHost: arena\r\nContent-Length: {}\r\n\r\n", body.len());
+        for sent in [0, 1, body.len() / 2, body.len() - 1] {
+            let request = [head.as_bytes(), &body.as_bytes()[..sent]].concat();
+            let answer = exchange(client, &request, true);
+            assert!(answer.is_empty() || answer.contains("BODY_INCOMPLETE"), "{answer}");
+            drop(client.connect().expect("a connection").write_all(&request));
+        }
+        let whole = chunked(&format!("/api{path}"), body.as_bytes());
+        for sent in [1, 3, 10] {
+            let answer = exchange(client, &whole[..whole.len() - sent], true);
+            assert!(answer.is_empty() || answer.contains("BODY_INCOMPLETE"), "{answer}");
+        }
+    }
+    until_alone(client);
+    assert_eq!(stage.seen(), before);
+    plays_a_game(client);
+}
+
+#[test]
+fn what_is_not_http_is_turned_away() {
+    let stage = Stage::new();
+    let client = &stage.client;
+    let before = stage.seen();
+    let join = stage.fill(r#"{"invite": "$free"}"#);
+    let head = "POST /api/arena/join HTTP/1.1\r\nHost: arena\r\n";
+    let mut bytes: Vec<(&str, Vec<u8>)> = vec![
+        ("zeros", vec![0; 10_000]),
+        ("high bytes", vec![0xff; 10_000]),
+        ("line ends", b"\r\n".repeat(50_000)),
+        ("every byte", (0..=u8::MAX).cycle().take(10_000).collect()),
+        ("a TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec()),
+        ("HTTP/9", b"GET /api/metadata HTTP/9.9\r\n\r\n".to_vec()),
+        ("no version", b"GET /api/metadata\r\n\r\n".to_vec()),
+        ("no path", b"GET HTTP/1.1\r\n\r\n".to_vec()),
+        ("a space too many", b"GET  /api/metadata HTTP/1.1\r\n\r\n".to_vec()),
+        ("high bytes in the path", b"GET /api/metadata/\xff\xfe HTTP/1.1\r\nConnection: close\r\n\r\n".to_vec()),
+        ("a control character in the path", b"GET /api/metadata/\x01 HTTP/1.1\r\n\r\n".to_vec()),
+        ("a zero in a header", b"GET /api/metadata HTTP/1.1\r\nX: a\0b\r\n\r\n".to_vec()),
+        ("a header without colon", b"GET /api/metadata HTTP/1.1\r\nnothing\r\n\r\n".to_vec()),
+        ("a space before the colon", b"GET /api/metadata HTTP/1.1\r\nHost : arena\r\n\r\n".to_vec()),
+        ("a line of 1 MB", [b"GET /api/metadata?".as_slice(), &b"x".repeat(1_000_000), b" HTTP/1.1\r\n\r\n"].concat()),
+        ("a method of 1 MB", [b"G".repeat(1_000_000).as_slice(), b" / HTTP/1.1\r\n\r\n"].concat()),
+        ("a header of 1 MB", [b"GET / HTTP/1.1\r\nX: ".as_slice(), &b"x".repeat(1_000_000), b"\r\n\r\n"].concat()),
+        ("10,000 headers", [b"GET / HTTP/1.1\r\n".as_slice(), &b"X: y\r\n".repeat(10_000), b"\r\n"].concat()),
+        ("200 headers", [b"GET / HTTP/1.1\r\n".as_slice(), &b"X: y\r\n".repeat(200), b"\r\n"].concat()),
+    ];
+    for length in ["-1", "+19", "x", "1e3", "0x10", "99999999999999999999", "19, 20", "19\r\nContent-Length: 20", "1 9"]
+    {
+        bytes.push(("a length that is none", format!("{head}Content-Length: {length}\r\n\r\n{join}").into_bytes()));
+    }
+    for coding in ["gzip", "chunked, gzip", "chunked\r\nTransfer-Encoding: identity", "chunke d"] {
+        let body = format!("{:x}\r\n{join}\r\n0\r\n\r\n", join.len());
+        bytes.push(("an unknown coding", format!("{head}Transfer-Encoding: {coding}\r\n\r\n{body}").into_bytes()));
+    }
+    for chunk in ["x", "-1", "", "fffffffffffffffff", "0x13", "13 13"] {
+        let body = format!("{chunk}\r\n{join}\r\n0\r\n\r\n");
+        bytes.push(("a chunk without size", format!("{head}Transfer-Encoding: chunked\r\n\r\n{body}").into_bytes()));
+    }
+    let mut wrong = String::new();
+    for (what, bytes) in &bytes {
+        let answer = exchange(client, bytes, true);
+        let good = statuses(&answer).iter().all(|status| status.starts_with('4') || ["501", "505"].contains(status));
+        if !good {
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
+            let _ = writeln!(wrong, "{what}: {start:?}\n  {answer}");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    until_alone(client);
+    assert_eq!(stage.seen(), before);
+    plays_a_game(client);
+}
+
+#[test]
+fn odd_but_good_http_is_served() {
+    let stage = Stage::new();
+    let client = &stage.client;
+    for request in [
+        "GET /api/metadata HTTP/1.1\r\nConnection: close\r\n\r\n",
+        "GET /api/metadata HTTP/1.0\r\n\r\n",
+        "GET http://elsewhere/api/metadata HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n",
+        "\r\n\r\nGET /api/metadata HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n",
+        "GET /api/metadata HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+    ] {
+        assert_eq!(statuses(&exchange(client, request.as_bytes(), false)), ["200"], "{request}");
+    }
+    for request in ["OPTIONS * HTTP/1.1", "CONNECT arena:80 HTTP/1.1", "GET * HTTP/1.1"] {
+        let answer =
+            exchange(client, format!("{request}\r\nHost: arena\r\nConnection: close\r\n\r\n").as_bytes(), false);
+        assert!(statuses(&answer).iter().all(|status| !status.starts_with('5')), "{request}: {answer}");
+    }
+    stage.refuses([]);
+}
+
+#[test]
+fn requests_in_one_go_are_answered_one_by_one() {
+    let stage = Stage::new();
+    let client = &stage.client;
+    let say = |text: &str| {
+        let body = stage.fill(&format!(r#"{{"channel": "$active", "from": "$ada", "content": "{text}"}}"#));
+        format!("POST /api/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let get = "GET /api/metadata HTTP/1.1\r\nHost: arena\r\n\r\n";
+    let bad = "POST /api/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: 4\r\n\r\nnull";
+    let last = "GET /health HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n";
+    let all = [&say("one"), get, bad, &say("two"), bad, get, last].concat();
+    assert_eq!(statuses(&exchange(client, all.as_bytes(), false)), ["200", "200", "400", "200", "400", "200", "200"]);
+    // What stands before garbage counts, what comes after it doesn't.
+    let broken = [say("three").as_bytes(), b"\xff\xff garbage \r\n\r\n", say("four").as_bytes()].concat();
+    assert_eq!(statuses(&exchange(client, &broken, false)), ["200", "400"]);
+    let said = messages(&client.get(&stage.fill("/api/chat/sync?channel=$active")));
+    let texts: Vec<&str> = said.iter().filter_map(|message| message["content"].as_str()).collect();
+    assert_eq!(texts, ["hello", "one", "two", "three"]);
+    let many = [get.repeat(500).as_str(), last].concat();
+    assert_eq!(statuses(&exchange(client, many.as_bytes(), false)), ["200"; 501]);
+    stage.refuses([]);
+}
+
+// Rates.
+
+#[test]
+fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
+    let host = Host::start_with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 2;
+        settings.limits.requests_burst = 20;
+    });
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    let state = format!("/api/chat/sync?channel={session}");
+    let allowed = (0..1000).take_while(|_| client.get("/api/metadata").status == 200).count();
+    assert!(allowed >= 20 - 3, "{allowed}");
+    let requests: [&dyn Fn() -> Answer; 6] = [
+        &|| client.get(&state),
+        &|| client.get("/api/v1/challenges"),
+        &|| client.get("/"),
+        &|| client.chat(&session, &players[0], "hello"),
+        &|| client.act(&session, &players[0], "nothing", "1"),
+        &|| client.post("/api/v1/challenges/psi", &json!({})),
+    ];
+    for request in requests {
+        // One more may be let in whenever half a second has passed.
+        let answer = (0..1000).map(|_| request()).find(|answer| answer.status == 429).expect("too many at last");
+        let body = answer.json();
+        assert_eq!(body["code"], "RATE_LIMITED");
+        let error = body["error"].as_str().expect("a text");
+        let limit = "more than 2 requests per second from one address (limits.requests_per_second); wait 0.";
+        assert!(error.starts_with(limit), "{error}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+        let wait_ms = body["retryAfterMs"].as_u64().expect("a number");
+        assert!((1..=500).contains(&wait_ms), "{wait_ms}");
+    }
+    // Those who watch over the server aren't counted, and waiting helps.
+    assert_eq!(client.get("/health").status, 200);
+    assert_eq!(client.get("/metrics").status, 200);
+    until("the address may ask again", || client.get(&state).status == 200);
+}
+
+// Everything at once.
+
+const FIELDS: [&str; 16] = [
+    "invite",
+    "userId",
+    "challengeId",
+    "content",
+    "messageType",
+    "from",
+    "channel",
+    "to",
+    "inviteId",
+    "options",
+    "publicKey",
+    "signature",
+    "timestamp",
+    "__proto__",
+    "constructor",
+    "",
+];
+
+fn odd_text() -> impl Strategy<Value = String> {
+    const KNOWN: [&str; 20] = [
+        "$active",
+        "$open",
+        "$ada",
+        "$bob",
+        "$carl",
+        "$free",
+        "$none",
+        "inv_$none",
+        "challenge_$active",
+        "invites",
+        "guess",
+        "operator",
+        "viewer",
+        "__proto__",
+        "constructor",
+        "inv_hidden",
+        "1, 2, 3",
+        "-5",
+        "",
+        "\0",
+    ];
+    prop_oneof![
+        6 => select(&KNOWN[..]).prop_map(str::to_owned),
+        2 => any::<String>(),
+        1 => (any::<char>(), 1usize..20_000).prop_map(|(char, n)| char.to_string().repeat(n)),
+    ]
+}
+
+fn odd_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        12 => odd_text().prop_map(Value::from),
+        1 => Just(Value::Null),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => any::<i64>().prop_map(Value::from),
+        1 => any::<f64>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((select(&FIELDS[..]), inner), 0..4)
+                .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+#[test]
+fn no_object_makes_the_server_fail() {
+    let stage = Stage::new();
+    let field = prop_oneof![
+        1 => (select(&FIELDS[..]), odd_value()),
+        // Good ones besides, so that some requests get further.
+        1 => select(&[
+            ("invite", "$free"), ("inviteId", "$free"), ("challengeId", "$active"), ("channel", "$active"), ("from", "$ada"),
+            ("from", "$bob"), ("to", "$bob"), ("messageType", "guess"), ("content", "1, 2"), ("content", "hi"),
+        ][..]).prop_map(|(name, text)| (name, json!(text))),
+    ];
+    let body = prop::collection::vec(field, 0..9)
+        .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Value>());
+    let api = select(&APIS[..]);
+    let query =
+        prop_oneof![4 => Just(""), 1 => select(&["?from=", "?from=$ada", "?from=operator", "?from=%00", "?&=&"][..])];
+    TestRunner::new(ProptestConfig { source_file: Some(file!()), ..ProptestConfig::default() })
+        .run(&(api, query, body), |(api, query, body)| {
+            let body = stage.fill(&body.to_string());
+            let routes = POSTS.map(|(request, _, _)| request.trim_start_matches("POST "));
+            for route in routes.into_iter().chain(["/challenges/psi", "/challenges/__proto__"]) {
+                let path = stage.fill(&format!("{api}{route}{query}"));
+                let answer = stage.client.request("POST", &path, &[], body.as_bytes());
+                prop_assert!(answer.status < 500, "{} {}", path, answer.text());
+                if answer.status >= 400 {
+                    let (status, code) = answer.refusal();
+                    prop_assert!(!code.is_empty() && status == answer.status);
+                } else {
+                    prop_assert!(answer.json().is_object(), "{} {}", path, answer.text());
+                }
+            }
+            prop_assert_eq!(stage.client.get("/health").status, 200);
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    for session in ["$active", "$open"] {
+        for route in ["arena", "chat"] {
+            let stored = messages(&stage.client.get(&stage.fill(&format!("/api/{route}/sync?channel={session}"))));
+            let indexes: Vec<u64> = stored.iter().filter_map(|message| message["index"].as_u64()).collect();
+            assert_eq!(indexes, (1..=stored.len() as u64).collect::<Vec<u64>>());
+        }
+    }
+    plays_a_game(&stage.client);
+}

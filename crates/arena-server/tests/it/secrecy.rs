@@ -198,8 +198,17 @@ impl Twin {
     }
 }
 
+/// Each case starts two servers, so there are few of them unless more are asked for.
+fn cases() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 24;
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn twins_that_differ_in_a_secret_look_the_same_to_everybody_else(

@@ -1,0 +1,1087 @@
+//! kill -9 under load, over and over on one data folder: what clients were told is there, once, and every session goes on.
+//!
+//! Many clients play through HTTP and write down what they sent and what they were answered. The server is killed at a
+//! random moment and started again; then all that it shows is compared with what was written down. Only the API is
+//! asked: how the store looks inside is no part of the promise.
+//!
+//! `ARENA_CRASH_ROUNDS` is the number of kills under load (default 5), `ARENA_CRASH_SEED` repeats a run as far as the
+//! machine's timing allows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use self::client::Client;
+use crate::program::{Running, arena, folder};
+
+/// The client of `arena-testkit`.
+#[path = "../../../arena-testkit/src/client.rs"]
+#[expect(dead_code, reason = "not every test of this crate uses all of it")]
+pub mod client;
+
+/// Sessions played at the same time; two players each.
+const TABLES: usize = 10;
+
+/// Clients that all talk in one and the same session.
+const CHATTERS: usize = 4;
+
+/// Kills under load on one data folder before the next folder.
+const KILLS_PER_FOLDER: usize = 10;
+
+/// Longest time under load before a kill.
+const LOAD: Duration = Duration::from_millis(800);
+
+/// A kill comes after at most so many acknowledged writes. A little more than fit into [`LOAD`].
+const WRITES: u64 = 2_000;
+
+/// Messages read at a time.
+const PAGE: usize = 500;
+
+/// Longest time that a player waits for the other.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn acknowledged_writes_survive_kill_nine_and_happen_once() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let rounds = number("ARENA_CRASH_ROUNDS").unwrap_or(5) as usize;
+    let seed = number("ARENA_CRASH_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
+    // Shown if the test fails.
+    println!("ARENA_CRASH_SEED={seed} ARENA_CRASH_ROUNDS={rounds}");
+    let mut dice = Dice(seed);
+    let mut tally = Tally::default();
+    let started = Instant::now();
+    let mut left = rounds;
+    while left > 0 {
+        let kills = left.min(KILLS_PER_FOLDER);
+        life_of_a_folder(kills, &mut dice, &mut tally);
+        left -= kills;
+    }
+    println!("{tally:#?}\n{:.1} s", started.elapsed().as_secs_f64());
+}
+
+/// A folder from its first start, through `kills` kills under load, to a graceful stop.
+fn life_of_a_folder(kills: usize, dice: &mut Dice, tally: &mut Tally) {
+    let folder = folder();
+    let folder = folder.path();
+    // While there is nothing yet, and while the tables are made.
+    kill_while_starting(folder, dice, tally);
+    let mut server = Running::serve(folder);
+    let mut book = Book::open(&server, dice);
+    for kill in 1..=kills {
+        match dice.below(4) {
+            0 => load_until(&mut server, &mut book, dice, tally, Death::WhileStopping),
+            _ => load_until(&mut server, &mut book, dice, tally, Death::AtOnce),
+        }
+        for _ in 0..[0, 0, 1, 2][dice.below(4) as usize] {
+            kill_while_starting(folder, dice, tally);
+        }
+        server = Running::serve(folder);
+        book.audit(&server, dice, tally, if kill == kills { Share::ALL } else { Share::SOME });
+    }
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0), "{}", server.said());
+    let server = Running::serve(folder);
+    book.compare(&server, Share::ALL, dice);
+    tally.settle(&book);
+}
+
+/// How much of what is optional is done.
+struct Share {
+    /// Of the sessions that have long been compared, how many are compared again; percent.
+    compared: u64,
+    /// Of the unfinished sessions, how many are played to their end without a crash; percent.
+    finished: u64,
+}
+
+impl Share {
+    const ALL: Share = Share { compared: 100, finished: 100 };
+    const SOME: Share = Share { compared: 5, finished: 50 };
+}
+
+/// What was done in all, to be printed.
+#[derive(Debug, Default)]
+struct Tally {
+    kills_under_load: usize,
+    kills_while_stopping: usize,
+    kills_while_starting: usize,
+    acknowledged: usize,
+    lost_and_found: usize,
+    lost_and_gone: usize,
+    lost_and_repeated: usize,
+    repeated_although_acknowledged: usize,
+    sessions: usize,
+    ended_sessions: usize,
+}
+
+impl Tally {
+    fn settle(&mut self, book: &Book) {
+        let acknowledged = |write: &&Write| matches!(write.outcome, Outcome::Acknowledged(_));
+        self.acknowledged += book.games.iter().flat_map(Game::writes).filter(acknowledged).count();
+        self.sessions += book.games.iter().filter(|game| game.session.is_some()).count();
+        self.ended_sessions += book.games.iter().filter(|game| game.settled).count();
+    }
+}
+
+/// Seeded randomness (SplitMix64): same seed, same plans.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    fn fork(&mut self) -> Dice {
+        Dice(self.roll())
+    }
+}
+
+// ---- what clients do, and what they write down ----
+
+/// What a write is for.
+#[derive(Debug, Clone, PartialEq)]
+enum Deed {
+    Create,
+    Announce,
+    Join,
+    Say { content: String, to: Option<String> },
+    Guess(BTreeSet<u64>),
+}
+
+/// What is known of a write.
+#[derive(Debug, Clone, PartialEq)]
+enum Outcome {
+    /// It was answered so.
+    Acknowledged(String),
+    /// The server died before it answered.
+    Lost,
+    /// Lost, but there after the restart; so it stays.
+    Found,
+    /// Lost, and not there after the restart; so it never comes.
+    Gone,
+}
+
+/// A request, and what came of it.
+#[derive(Debug)]
+struct Write {
+    deed: Deed,
+    /// The speaker's invite, if one speaks.
+    from: String,
+    path: &'static str,
+    body: Value,
+    /// The `Idempotency-Key`.
+    key: Option<String>,
+    outcome: Outcome,
+}
+
+impl Write {
+    fn is_done(&self) -> bool {
+        matches!(self.outcome, Outcome::Acknowledged(_) | Outcome::Found)
+    }
+
+    /// The acknowledgement, as JSON.
+    fn answer(&self) -> Option<Value> {
+        match &self.outcome {
+            Outcome::Acknowledged(answer) => Some(serde_json::from_str(answer).expect("answers are JSON")),
+            _ => None,
+        }
+    }
+}
+
+/// Compares how often a thing was found with what is known of all attempts to do it: once if one of them was
+/// acknowledged, at most once if one was lost, else never.
+#[track_caller]
+fn happened<'w>(attempts: impl IntoIterator<Item = &'w Write>, times: usize) {
+    let attempts: Vec<&Write> = attempts.into_iter().collect();
+    let done = attempts.iter().filter(|write| write.is_done()).count();
+    let lost = attempts.iter().filter(|write| write.outcome == Outcome::Lost).count();
+    assert!(times <= 1 && done <= times && times <= done + lost, "it is there {times} times: {attempts:#?}");
+}
+
+/// The server has gone away.
+#[derive(Debug)]
+struct ServerGone;
+
+/// How a request failed.
+enum Failed {
+    /// There was no connection: nothing was sent.
+    Unsent,
+    /// Something was sent and no whole answer came.
+    Lost,
+}
+
+/// A client's way to the server.
+struct Wire {
+    client: Client,
+    /// Whether one connection serves many requests.
+    keeps: bool,
+    kept: Option<BufReader<TcpStream>>,
+    /// Told of every acknowledged write.
+    acknowledged: Option<mpsc::Sender<()>>,
+}
+
+impl Wire {
+    fn new(client: Client, keeps: bool) -> Wire {
+        Wire { client, keeps, kept: None, acknowledged: None }
+    }
+
+    fn get(&mut self, path: &str) -> Result<Value, ServerGone> {
+        match self.exchange(&format!("GET {path} HTTP/1.1\r\nHost: arena\r\n"), "") {
+            Ok((200, body)) => Ok(serde_json::from_str(&body).expect("answers are JSON")),
+            Ok((status, body)) => panic!("GET {path}: {status} {body}"),
+            Err(_) => Err(ServerGone),
+        }
+    }
+
+    /// Sends a write and notes it in `notes` with what came of it.
+    fn write(&mut self, notes: &mut Vec<Write>, mut write: Write) -> Result<(), ServerGone> {
+        match self.post(&write) {
+            Ok((200, body)) => {
+                write.outcome = Outcome::Acknowledged(body);
+                notes.push(write);
+                // Nobody counts when nobody wants to kill.
+                let _ = self.acknowledged.as_ref().map(|acknowledged| acknowledged.send(()));
+                Ok(())
+            }
+            Ok((status, body)) => panic!("{status} {body}: {write:?}"),
+            Err(Failed::Unsent) => Err(ServerGone),
+            Err(Failed::Lost) => {
+                notes.push(write);
+                Err(ServerGone)
+            }
+        }
+    }
+
+    fn post(&mut self, write: &Write) -> Result<(u16, String), Failed> {
+        let body = write.body.to_string();
+        let key = write.key.as_ref().map(|key| format!("Idempotency-Key: {key}\r\n")).unwrap_or_default();
+        let Write { path, .. } = write;
+        self.exchange(&format!("POST {path} HTTP/1.1\r\nHost: arena\r\nContent-Length: {}\r\n{key}", body.len()), &body)
+    }
+
+    fn exchange(&mut self, head: &str, body: &str) -> Result<(u16, String), Failed> {
+        let mut stream = match self.kept.take() {
+            Some(stream) => stream,
+            None => BufReader::new(self.client.connect().map_err(|_| Failed::Unsent)?),
+        };
+        let last = if self.keeps { "" } else { "Connection: close\r\n" };
+        let mut talk = || -> io::Result<(u16, bool, String)> {
+            stream.get_mut().write_all(format!("{head}{last}\r\n{body}").as_bytes())?;
+            read_answer(&mut stream)
+        };
+        let (status, closes, body) = talk().map_err(|_| Failed::Lost)?;
+        if self.keeps && !closes {
+            self.kept = Some(stream);
+        }
+        Ok((status, body))
+    }
+}
+
+/// Status, whether the connection ends here, and body of an answer that came whole.
+pub fn read_answer(stream: &mut impl BufRead) -> io::Result<(u16, bool, String)> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    let head = head.to_ascii_lowercase();
+    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let length = field("content-length:").expect("answers of this length aren't chunked").parse().expect("a length");
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok((status, field("connection:") == Some("close"), String::from_utf8(body).expect("JSON is UTF-8")))
+}
+
+/// What a player is up to.
+struct Plan {
+    announces: bool,
+    user: Option<String>,
+    says: usize,
+    guess: Aim,
+}
+
+/// Which numbers a player guesses.
+#[derive(Debug, Clone, Copy)]
+enum Aim {
+    /// Those that both have.
+    Common,
+    /// One of those: not enough.
+    One,
+    /// The whole own set: some are wrong.
+    Own,
+    /// The other's whole set: costs the other its security.
+    Theirs,
+}
+
+/// A session that was created for us.
+#[derive(Debug, Clone)]
+struct Opened {
+    id: String,
+    invites: [String; 2],
+    commitment: String,
+}
+
+impl Opened {
+    fn of(answer: &Value) -> Opened {
+        let invite = |seat: usize| text(&answer["invites"][seat]).to_owned();
+        let (id, commitment) = (text(&answer["id"]).to_owned(), text(&answer["seedCommitment"]).to_owned());
+        Opened { id, invites: [invite(0), invite(1)], commitment }
+    }
+
+    /// The set of a player, as soon as the player has joined.
+    fn set_of(&self, seat: usize, wire: &mut Wire) -> Result<BTreeSet<u64>, ServerGone> {
+        let Opened { id, invites, .. } = self;
+        let started = Instant::now();
+        let mut index = 1;
+        loop {
+            let path = format!("/api/arena/sync?channel={id}&from={}&index={index}&wait=10", invites[seat]);
+            let answer = wire.get(&path)?;
+            for message in list(&answer["messages"]) {
+                if message["to"] == invites[seat].as_str()
+                    && let Some(set) = text(&message["content"]).strip_prefix("Your private set is: ")
+                {
+                    return Ok(numbers(set));
+                }
+                index += 1;
+            }
+            // Nobody has joined within the wait, or the server is stopping.
+            assert!(started.elapsed() < PATIENCE, "player {seat} of {id} has not joined");
+        }
+    }
+}
+
+/// A session with all that was written for it, by whom, and what came of it.
+struct Game {
+    /// Tells the session from all others in lists: the largest number that may be dealt.
+    mark: u64,
+    plans: [Plan; 2],
+    creation: Vec<Write>,
+    session: Option<Opened>,
+    seats: [Vec<Write>; 2],
+    /// What others say in the name of its players.
+    chorus: Vec<Write>,
+    /// Ended, and compared since.
+    settled: bool,
+}
+
+impl Game {
+    fn plan(mark: u64, dice: &mut Dice) -> Game {
+        let mut plan = |seat: usize| Plan {
+            announces: dice.chance(15),
+            user: dice.chance(50).then(|| format!("user {mark}.{seat}")),
+            says: dice.below(5) as usize,
+            guess: [Aim::Common, Aim::One, Aim::Own, Aim::Theirs][dice.below(4) as usize],
+        };
+        let plans = [plan(0), plan(1)];
+        Game {
+            mark,
+            plans,
+            creation: Vec::new(),
+            session: None,
+            seats: Default::default(),
+            chorus: Vec::new(),
+            settled: false,
+        }
+    }
+
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        let players = self.seats.iter().flatten();
+        self.creation.iter().chain(players).chain(&self.chorus)
+    }
+
+    /// Whether there is something left to do that can be done.
+    fn goes_on(&self) -> bool {
+        self.session.is_some() && !self.settled
+    }
+
+    fn create(&mut self, wire: &mut Wire, dice: &mut Dice) -> Result<(), ServerGone> {
+        let write = Write {
+            deed: Deed::Create,
+            from: String::new(),
+            path: "/api/challenges/psi",
+            body: json!({ "options": { "range": [100, self.mark] } }),
+            key: dice.chance(50).then(|| self.mark.to_string()),
+            outcome: Outcome::Lost,
+        };
+        wire.write(&mut self.creation, write)?;
+        self.session = self.creation.last().and_then(Write::answer).map(|answer| Opened::of(&answer));
+        Ok(())
+    }
+
+    /// Plays on from wherever it stands to the end, both players at the same time.
+    fn play(&mut self, wires: &mut [Wire; 2], dice: &mut Dice) -> Result<(), ServerGone> {
+        if self.session.is_none() {
+            self.create(&mut wires[0], dice)?;
+        }
+        let session = self.session.as_ref().expect("its creation was acknowledged");
+        let [first, second] = &mut self.seats;
+        let [first_wire, second_wire] = wires;
+        let sit = |seat: usize, notes: &mut Vec<Write>, wire: &mut Wire, dice: Dice| {
+            let scope = format!("{}.{seat}", self.mark);
+            Player { session, seat, plan: &self.plans[seat], scope, notes, wire, dice }.play()
+        };
+        let (first_dice, second_dice) = (dice.fork(), dice.fork());
+        thread::scope(|scope| {
+            let other = scope.spawn(|| sit(1, second, second_wire, second_dice));
+            let one = sit(0, first, first_wire, first_dice);
+            one.and(other.join().expect("a player fails with a reason of its own"))
+        })
+    }
+}
+
+/// A player at its seat.
+struct Player<'g> {
+    session: &'g Opened,
+    seat: usize,
+    plan: &'g Plan,
+    /// What makes its texts and keys its own.
+    scope: String,
+    notes: &'g mut Vec<Write>,
+    wire: &'g mut Wire,
+    dice: Dice,
+}
+
+impl Player<'_> {
+    fn done(&self, deed: fn(&Deed) -> bool) -> usize {
+        self.notes.iter().filter(|write| write.is_done() && deed(&write.deed)).count()
+    }
+
+    fn write(&mut self, deed: Deed, path: &'static str, body: Value) -> Result<(), ServerGone> {
+        let key = self.dice.chance(50).then(|| format!("{}.{}", self.scope, self.notes.len()));
+        let from = self.session.invites[self.seat].clone();
+        self.wire.write(self.notes, Write { deed, from, path, body, key, outcome: Outcome::Lost })
+    }
+
+    /// Does what hasn't been done yet.
+    fn play(&mut self) -> Result<(), ServerGone> {
+        let (session, plan) = (self.session, self.plan);
+        let me = &session.invites[self.seat];
+        if plan.announces && self.done(|deed| *deed == Deed::Announce) == 0 {
+            self.write(Deed::Announce, "/api/invites", json!({ "inviteId": me }))?;
+        }
+        if self.done(|deed| *deed == Deed::Join) == 0 {
+            self.join()?;
+        }
+        let own = session.set_of(self.seat, self.wire)?;
+        // The first word comes while the other may still be on its way.
+        if plan.says > 0 && self.said() == 0 {
+            self.say(None)?;
+        }
+        let other = 1 - self.seat;
+        let theirs = session.set_of(other, self.wire)?;
+        while self.said() < plan.says {
+            let to = self.dice.chance(30).then(|| session.invites[other].clone());
+            self.say(to)?;
+        }
+        if self.done(|deed| matches!(deed, Deed::Guess(_))) == 0 {
+            let common = &own & &theirs;
+            let guess = match plan.guess {
+                Aim::Common => common,
+                Aim::One => common.into_iter().take(1).collect(),
+                Aim::Own => own,
+                Aim::Theirs => theirs,
+            };
+            let content = guess.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            let body = json!({ "challengeId": session.id, "from": me, "messageType": "guess", "content": content });
+            self.write(Deed::Guess(guess), "/api/arena/message", body)?;
+        }
+        Ok(())
+    }
+
+    fn join(&mut self) -> Result<(), ServerGone> {
+        let mut body = json!({ "invite": self.session.invites[self.seat] });
+        if let Some(user) = &self.plan.user {
+            body["userId"] = json!(user);
+        }
+        self.write(Deed::Join, "/api/arena/join", body)
+    }
+
+    fn said(&self) -> usize {
+        self.done(|deed| matches!(deed, Deed::Say { .. }))
+    }
+
+    fn say(&mut self, to: Option<String>) -> Result<(), ServerGone> {
+        // Mostly a line, now and then enough to need several pages of the store.
+        let padding = if self.dice.chance(4) { self.dice.below(10_000) } else { self.dice.below(80) } as usize;
+        let content = format!("{}.{} {}", self.scope, self.notes.len(), "·".repeat(padding));
+        let from = &self.session.invites[self.seat];
+        let mut body = json!({ "channel": self.session.id, "from": from, "content": content });
+        if let Some(to) = &to {
+            body["to"] = json!(to);
+        }
+        self.write(Deed::Say { content, to }, "/api/chat/send", body)
+    }
+}
+
+// ---- load, and death ----
+
+/// How the server dies under load.
+#[derive(Debug, Clone, Copy)]
+enum Death {
+    /// In the middle of whatever it does.
+    AtOnce,
+    /// A moment after it was asked to stop, maybe while it carries the log of the database over.
+    WhileStopping,
+}
+
+/// Lets clients play until the server is killed. All that they wrote down is in the book afterwards.
+fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mut Tally, death: Death) {
+    let client = client_of(server);
+    let (acknowledged, heard) = mpsc::channel();
+    let wire = |keeps: bool| {
+        let acknowledged = Some(acknowledged.clone());
+        Wire { acknowledged, ..Wire::new(client, keeps) }
+    };
+    let (unfinished, others): (Vec<Game>, _) = book.games.drain(..).partition(|game| game.goes_on() && !game.is_hall());
+    book.games = others;
+    let mut tables: Vec<Vec<Game>> = (0..TABLES).map(|_| Vec::new()).collect();
+    for (i, game) in unfinished.into_iter().enumerate() {
+        tables[i % TABLES].push(game);
+    }
+    let hall = book.hall().session.clone().expect("the hall was opened");
+    let marks = &book.marks;
+    let writes = dice.below(WRITES) + 1;
+    let pause = Duration::from_micros(dice.below(3_000));
+
+    let (games, chorus) = thread::scope(|scope| {
+        let mut players = Vec::new();
+        for games in tables {
+            let (mut wires, mut dice) = ([wire(dice.chance(60)), wire(dice.chance(60))], dice.fork());
+            players.push(scope.spawn(move || play_until_death(games, marks, &mut wires, &mut dice)));
+        }
+        let mut chatters = Vec::new();
+        for chatter in 0..CHATTERS {
+            let (mut wire, dice, hall) = (wire(chatter % 2 == 0), dice.fork(), &hall);
+            let scope_of_texts = format!("hall.{}.{chatter}", marks.fetch_add(1, Ordering::Relaxed));
+            chatters.push(scope.spawn(move || chat_until_death(hall, chatter % 2, scope_of_texts, &mut wire, dice)));
+        }
+
+        let until = Instant::now() + LOAD;
+        let mut heard_of = 0;
+        while heard_of < writes && heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {
+            heard_of += 1;
+        }
+        // Not right after an answer, but anywhere between two commits. Too short to be left to the scheduler.
+        let moment = Instant::now() + pause;
+        while Instant::now() < moment {
+            std::hint::spin_loop();
+        }
+        if matches!(death, Death::WhileStopping) {
+            server.signal(Signal::TERM);
+            // It has no sign to wait for: any moment on its way to the end will do.
+            thread::sleep(Duration::from_micros(dice.below(30_000)));
+        }
+        server.signal(Signal::KILL);
+
+        let games: Vec<Game> = players.into_iter().flat_map(|table| table.join().expect("a table plays")).collect();
+        let chorus: Vec<Write> = chatters.into_iter().flat_map(|chatter| chatter.join().expect("it talks")).collect();
+        (games, chorus)
+    });
+    // Those whose creation was never sent are as good as never planned.
+    book.games.extend(games.into_iter().filter(|game| !game.creation.is_empty()));
+    book.hall_mut().chorus.extend(chorus);
+
+    server.ended();
+    let said = server.said();
+    assert!(!said.contains("panicked") && !said.contains("ERROR"), "{said}");
+    match death {
+        Death::AtOnce => tally.kills_under_load += 1,
+        Death::WhileStopping => tally.kills_while_stopping += 1,
+    }
+}
+
+fn play_until_death(mut games: Vec<Game>, marks: &AtomicU64, wires: &mut [Wire; 2], dice: &mut Dice) -> Vec<Game> {
+    if games.iter_mut().any(|game| game.play(wires, dice).is_err()) {
+        return games;
+    }
+    loop {
+        let mut game = Game::plan(marks.fetch_add(1, Ordering::Relaxed), dice);
+        let played = game.play(wires, dice);
+        games.push(game);
+        if played.is_err() {
+            return games;
+        }
+    }
+}
+
+fn chat_until_death(session: &Opened, seat: usize, scope: String, wire: &mut Wire, dice: Dice) -> Vec<Write> {
+    let plan = Plan { announces: false, user: None, says: 0, guess: Aim::Common };
+    let mut notes = Vec::new();
+    let mut player = Player { session, seat, plan: &plan, scope, notes: &mut notes, wire, dice };
+    while player.say(None).is_ok() {}
+    notes
+}
+
+/// Starts a server and kills it before, or soon after, it is ready.
+fn kill_while_starting(folder: &Path, dice: &mut Dice, tally: &mut Tally) {
+    let mut command = arena(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().expect("a UTF-8 path")]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary starts");
+    // It has no sign to wait for: any moment on its way to being ready will do.
+    thread::sleep(Duration::from_micros(dice.below(60_000)));
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a child that was killed ends");
+    tally.kills_while_starting += 1;
+}
+
+fn client_of(server: &Running) -> Client {
+    let address = server.url.strip_prefix("http://").expect("an http address");
+    Client::new(address.parse().expect("an address"))
+}
+
+// ---- what the server shows, and the comparison ----
+
+/// All that was done with one data folder.
+struct Book {
+    /// The first is the hall: the session in which the chatters talk.
+    games: Vec<Game>,
+    marks: AtomicU64,
+}
+
+impl Game {
+    fn is_hall(&self) -> bool {
+        self.mark == Book::FIRST_MARK
+    }
+}
+
+impl Book {
+    const FIRST_MARK: u64 = 1_000;
+
+    /// A book with the hall in it, in which both players have joined.
+    fn open(server: &Running, dice: &mut Dice) -> Book {
+        let client = client_of(server);
+        let seen = Seen::read(&client);
+        assert_eq!((seen.sessions.len(), seen.offers.len()), (0, 0), "the folder is new");
+        let mut hall = Game::plan(Book::FIRST_MARK, dice);
+        hall.plans = [0, 1].map(|_| Plan { announces: false, user: None, says: 0, guess: Aim::Common });
+        let mut wire = Wire::new(client, false);
+        hall.create(&mut wire, dice).expect("the server is there");
+        let session = hall.session.as_ref().expect("its creation was acknowledged");
+        for (seat, notes) in hall.seats.iter_mut().enumerate() {
+            let (plan, scope) = (&hall.plans[seat], format!("hall.{seat}"));
+            let mut player = Player { session, seat, plan, scope, notes, wire: &mut wire, dice: dice.fork() };
+            player.join().expect("the server is there");
+        }
+        Book { games: vec![hall], marks: AtomicU64::new(Book::FIRST_MARK + 1) }
+    }
+
+    fn hall(&self) -> &Game {
+        self.games.iter().find(|game| game.is_hall()).expect("the hall is in the book")
+    }
+
+    fn hall_mut(&mut self) -> &mut Game {
+        self.games.iter_mut().find(|game| game.is_hall()).expect("the hall is in the book")
+    }
+
+    /// After a restart: compares, finds out what became of lost writes, repeats what may be repeated, plays some
+    /// sessions to their end, and compares again.
+    fn audit(&mut self, server: &Running, dice: &mut Dice, tally: &mut Tally, share: Share) {
+        let client = client_of(server);
+        let played: BTreeSet<u64> = self.games.iter().filter(|game| !game.settled).map(|game| game.mark).collect();
+        let seen = self.compare(server, Share { compared: 0, ..share }, dice);
+        let mut wire = Wire::new(client, true);
+        for game in self.games.iter_mut().filter(|game| played.contains(&game.mark)) {
+            game.resolve(&seen, &mut wire, tally);
+            game.repeat_some(&mut wire, dice, tally);
+        }
+        let mut wires = [Wire::new(client, true), Wire::new(client, false)];
+        for game in self.games.iter_mut().filter(|game| game.goes_on()) {
+            if dice.chance(share.finished) && (!game.is_hall() || share.finished == 100) {
+                game.play(&mut wires, dice).expect("the server is there");
+            }
+        }
+        self.compare(server, share, dice);
+    }
+
+    /// Compares all that the server shows of the sessions that aren't settled, and of a share of those that are, with
+    /// what clients were told.
+    fn compare(&mut self, server: &Running, share: Share, dice: &mut Dice) -> Seen {
+        let client = client_of(server);
+        let (seen, mut wire) = (Seen::read(&client), Wire::new(client, true));
+        let marks: BTreeSet<u64> = self.games.iter().map(|game| game.mark).collect();
+        for (mark, ids) in &seen.marks {
+            assert!(marks.contains(mark), "nobody asked for {ids:?}");
+        }
+        let mut offered = 0;
+        for game in &mut self.games {
+            offered += game.compare_lists(&seen);
+            if !game.settled || dice.chance(share.compared) {
+                game.compare_channels(&seen, &mut wire);
+            }
+        }
+        assert_eq!(offered, seen.offers.len(), "only what was announced is on the public channel");
+        seen
+    }
+}
+
+/// What the server shows without being asked for a single session.
+struct Seen {
+    /// By id, as strangers see them.
+    sessions: BTreeMap<String, Value>,
+    /// The ids of the sessions with a mark.
+    marks: BTreeMap<u64, Vec<String>>,
+    /// The invites that were announced, in order.
+    offers: Vec<String>,
+}
+
+impl Seen {
+    /// Reads all lists, which have to agree with each other.
+    fn read(client: &Client) -> Seen {
+        let mut sessions = BTreeMap::new();
+        let mut total = u64::MAX;
+        while (sessions.len() as u64) < total {
+            let page = client.get(&format!("/api/challenges?limit=100&offset={}", sessions.len())).ok();
+            total = page["total"].as_u64().expect("total is a number");
+            let page = list(&page["challenges"]);
+            assert!(sessions.len() as u64 == total || !page.is_empty(), "{} of {total} sessions", sessions.len());
+            for session in page {
+                let id = text(&session["id"]).to_owned();
+                assert_eq!(sessions.insert(id, session.clone()), None, "{session} is on two pages");
+            }
+        }
+        let total_of = |path: &str| client.get(path).ok()["total"].as_u64().expect("total is a number");
+        assert_eq!(total_of("/api/challenges/psi?limit=1"), total);
+        for status in ["open", "active", "ended"] {
+            let found = sessions.values().filter(|session| session["state"]["status"] == status).count();
+            assert_eq!(total_of(&format!("/api/challenges?status={status}&limit=1")), found as u64, "{status}");
+        }
+        let mut marks: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        for (id, session) in &sessions {
+            let mark = session["options"]["range"][1].as_u64().expect("the range is part of the options");
+            marks.entry(mark).or_default().push(id.clone());
+        }
+        let offers = read_channel(&mut Wire::new(*client, true), "/api/chat/sync?channel=invites", &["viewer"]);
+        let offers = offers.into_iter().map(|line| line.content.expect("the public channel is public")).collect();
+        Seen { sessions, marks, offers }
+    }
+}
+
+/// A message, as all its readers together see it.
+#[derive(Debug)]
+struct Line {
+    from: String,
+    to: Option<String>,
+    /// Nothing if none of the readers may see it.
+    content: Option<String>,
+}
+
+/// All messages of a channel as `readers` together see them. Each has to see indexes 1, 2, 3 …
+fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (nth, reader) in readers.iter().enumerate() {
+        let mut messages = Vec::new();
+        while messages.len() % PAGE == 0 {
+            let page = format!("{path}&from={reader}&index={}&limit={PAGE}", messages.len() + 1);
+            let page = wire.get(&page).expect("the server is there");
+            assert_eq!(page["count"], list(&page["messages"]).len(), "{path}");
+            if page["count"] == 0 {
+                break;
+            }
+            messages.extend_from_slice(list(&page["messages"]));
+        }
+        assert!(nth == 0 || lines.len() == messages.len(), "{path}: {readers:?} see different numbers of messages");
+        for (place, message) in messages.iter().enumerate() {
+            assert_eq!(message["index"], place + 1, "{path}: indexes have a gap or repeat");
+            let content = (message["redacted"] != true).then(|| text(&message["content"]).to_owned());
+            let (from, to) = (text(&message["from"]).to_owned(), message["to"].as_str().map(str::to_owned));
+            match lines.get_mut(place) {
+                None => lines.push(Line { from, to, content }),
+                Some(line) => {
+                    assert_eq!((&line.from, &line.to), (&from, &to), "{path}: {readers:?} see different messages");
+                    line.content = line.content.take().or(content);
+                }
+            }
+        }
+    }
+    lines
+}
+
+impl Opened {
+    /// Its chat and its operator's channel, as both players together see them.
+    fn read(&self, wire: &mut Wire) -> [Vec<Line>; 2] {
+        ["/api/chat/sync", "/api/arena/sync"].map(|route| {
+            let readers = self.invites.each_ref().map(String::as_str);
+            read_channel(wire, &format!("{route}?channel={}", self.id), &readers)
+        })
+    }
+}
+
+impl Game {
+    /// Its session in the lists, and its invites on the public channel; how many of these are there.
+    fn compare_lists(&self, seen: &Seen) -> usize {
+        let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
+        happened(&self.creation, ids.len());
+        let Some(session) = &self.session else {
+            // Whoever asked for it wasn't told its invites, so nobody can have joined.
+            assert!(ids.iter().all(|id| seen.sessions[id]["state"]["status"] == "open"), "{ids:?}");
+            return 0;
+        };
+        assert_eq!(ids, std::slice::from_ref(&session.id));
+        assert_eq!(seen.sessions[&session.id]["seedCommitment"], session.commitment.as_str());
+        let times = |invite: &String| seen.offers.iter().filter(|offer| *offer == invite).count();
+        for (invite, writes) in session.invites.iter().zip(&self.seats) {
+            happened(writes.iter().filter(|write| write.deed == Deed::Announce), times(invite));
+        }
+        session.invites.iter().map(times).sum()
+    }
+
+    /// Every message of its session, and what follows from them.
+    fn compare_channels(&mut self, seen: &Seen, wire: &mut Wire) {
+        let Some(session) = &self.session else { return };
+        let Opened { id, invites, .. } = session;
+        let shown = &seen.sessions[id];
+        let [chat, log] = session.read(wire);
+        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, line) in chat.iter().enumerate() {
+            let content = line.content.as_deref().expect("its sender sees it");
+            places.entry(content).or_default().push(place);
+        }
+        for write in self.writes() {
+            let Deed::Say { content, to } = &write.deed else { continue };
+            let places = places.remove(content.as_str()).unwrap_or_default();
+            happened([write], places.len());
+            for place in places {
+                assert_eq!((&chat[place].from, &chat[place].to), (&write.from, to), "{write:?}");
+                if let Some(answer) = write.answer() {
+                    let told = json!({ "index": place + 1, "channel": id, "from": write.from, "to": to });
+                    assert_eq!(answer, told, "the answer names another place");
+                }
+            }
+        }
+        assert!(places.is_empty(), "nobody said in {id}: {places:?}");
+
+        let account = Account::of(id, invites, &log);
+        for (invite, writes) in invites.iter().zip(&self.seats) {
+            let joined = account.joined.iter().filter(|player| *player == invite).count();
+            happened(writes.iter().filter(|write| write.deed == Deed::Join), joined);
+            let guessed = account.guesses.get(invite.as_str());
+            let sent = writes.iter().filter(|write| matches!(&write.deed, Deed::Guess(_)));
+            happened(sent, guessed.iter().count());
+            let sent = writes.iter().any(|write| guessed.is_some_and(|guess| write.deed == Deed::Guess(guess.clone())));
+            assert!(sent || guessed.is_none(), "{invite} never guessed {guessed:?}");
+        }
+        let users = [0, 1].map(|seat| (invites[seat].as_str(), self.plans[seat].user.as_deref()));
+        account.compare_with(shown, &BTreeMap::from(users));
+        self.settled = account.ended.is_some();
+    }
+
+    /// Finds out what became of its lost writes: those with a key are repeated, the others looked for.
+    fn resolve(&mut self, seen: &Seen, wire: &mut Wire, tally: &mut Tally) {
+        let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
+        for write in self.creation.iter_mut().filter(|write| write.outcome == Outcome::Lost) {
+            if let Some(answer) = write.settle(!ids.is_empty(), wire, tally) {
+                let opened = Opened::of(&answer);
+                assert!(ids.is_empty() || ids == [opened.id.as_str()], "{ids:?}, but again: {opened:?}");
+                self.session = Some(opened);
+            }
+        }
+        let mut lost: Vec<&mut Write> = self.seats.iter_mut().flatten().chain(&mut self.chorus).collect();
+        lost.retain(|write| write.outcome == Outcome::Lost);
+        let Some(session) = self.session.as_ref().filter(|_| !lost.is_empty()) else { return };
+        let [chat, log] = session.read(wire);
+        let place_in =
+            |lines: &[Line], content: &str| lines.iter().position(|line| line.content.as_deref() == Some(content));
+        for write in lost {
+            let place = match &write.deed {
+                Deed::Create => unreachable!("players don't create"),
+                Deed::Announce => seen.offers.iter().position(|offer| *offer == write.from),
+                Deed::Join => log.iter().position(|line| line.to.as_ref() == Some(&write.from)),
+                Deed::Say { content, .. } => place_in(&chat, content),
+                Deed::Guess(_) => place_in(&log, &format!("Player {} sent a guess", write.from)),
+            };
+            let answer = write.settle(place.is_some(), wire, tally);
+            if let (Deed::Say { .. }, Some(place), Some(answer)) = (&write.deed, place, answer) {
+                assert_eq!(answer["index"], place + 1, "it was said before, and the repetition names another place");
+            }
+        }
+    }
+
+    /// Repeats some acknowledged writes that carried a key: the answers have to be the same, byte by byte.
+    fn repeat_some(&self, wire: &mut Wire, dice: &mut Dice, tally: &mut Tally) {
+        let percent = if self.is_hall() { 5 } else { 20 };
+        for write in self.writes().filter(|write| write.key.is_some()) {
+            if let Outcome::Acknowledged(answer) = &write.outcome
+                && dice.chance(percent)
+            {
+                let Ok((200, again)) = wire.post(write) else { panic!("a repetition is refused: {write:?}") };
+                assert_eq!(again, *answer, "a repetition is answered differently: {write:?}");
+                tally.repeated_although_acknowledged += 1;
+            }
+        }
+    }
+}
+
+impl Write {
+    /// Repeats a lost write if it has a key, and returns the answer; else notes whether it `is_there`.
+    fn settle(&mut self, is_there: bool, wire: &mut Wire, tally: &mut Tally) -> Option<Value> {
+        if self.key.is_some() {
+            match wire.post(self) {
+                Ok((200, body)) => self.outcome = Outcome::Acknowledged(body),
+                Ok((status, body)) => panic!("a repetition is refused: {status} {body}: {self:?}"),
+                Err(_) => panic!("the server is gone"),
+            }
+            tally.lost_and_repeated += 1;
+        } else if is_there {
+            self.outcome = Outcome::Found;
+            tally.lost_and_found += 1;
+        } else {
+            self.outcome = Outcome::Gone;
+            tally.lost_and_gone += 1;
+        }
+        self.answer()
+    }
+}
+
+/// What an operator channel tells of a game of PSI.
+struct Account<'l> {
+    /// The players in the order of their seats.
+    joined: Vec<&'l str>,
+    sets: BTreeMap<&'l str, BTreeSet<u64>>,
+    guesses: BTreeMap<&'l str, BTreeSet<u64>>,
+    /// The scores that were announced, by seat.
+    ended: Option<Vec<Value>>,
+}
+
+impl<'l> Account<'l> {
+    /// Reads a channel from its first message to its last. Every message has to be one that the rules make, in an order
+    /// that they allow, and messages of one transition are there together or not at all.
+    fn of(id: &str, invites: &[String; 2], log: &'l [Line]) -> Account<'l> {
+        let mut account = Account { joined: Vec::new(), sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
+        let mut lines = log.iter().map(|line| {
+            let content = line.content.as_deref().expect("its recipient sees it");
+            (line.from.as_str(), line.to.as_deref(), content)
+        });
+        while let Some((from, to, content)) = lines.next() {
+            assert!(account.ended.is_none(), "{id}: something comes after the end: {content}");
+            if let ("operator", Some(to), Some(set)) = (from, to, content.strip_prefix("Your private set is: ")) {
+                assert!(invites.iter().any(|invite| invite == to), "{id}: a set for {to}");
+                assert!(!account.joined.contains(&to), "{id}: {to} is seated twice");
+                account.joined.push(to);
+                account.sets.insert(to, numbers(set));
+            } else if let (Some("operator"), Some(guess)) = (to, content.strip_prefix("(guess) ")) {
+                assert_eq!(account.joined.len(), 2, "{id}: a guess before the start");
+                let guess = numbers(guess);
+                let [broadcast, outcome] = account.replies(from, &guess);
+                assert_eq!(lines.next(), Some(("operator", None, broadcast.as_str())), "{id}: half a guess");
+                let told = lines.next().unwrap_or_else(|| panic!("{id}: half a guess"));
+                assert_eq!((told.0, told.1), ("operator", Some(from)), "{id}: half a guess");
+                assert!(told.2.starts_with(&outcome), "{id}: {:?} isn't {outcome:?}", told.2);
+                assert_eq!(account.guesses.insert(from, guess), None, "{id}: {from} guesses twice");
+                if account.guesses.len() == 2 {
+                    let (_, to, end) = lines.next().unwrap_or_else(|| panic!("{id}: all have guessed, and no end"));
+                    let scores = end.strip_prefix("Game ended.\n\nScores are:\n").expect("the game is over");
+                    let score = |(seat, line): (usize, &str)| {
+                        let score = line.strip_prefix(&format!("- Player {}: ", seat + 1)).expect("scores by seat");
+                        serde_json::from_str(score).expect("scores are JSON")
+                    };
+                    assert_eq!(to, None);
+                    account.ended = Some(scores.lines().enumerate().map(score).collect());
+                }
+            } else {
+                panic!("{id}: the rules make no such message: {from} to {to:?}: {content}");
+            }
+        }
+        account
+    }
+
+    fn other(&self, player: &str) -> (usize, &'l str) {
+        let joined = self.joined.iter().copied().enumerate();
+        joined.into_iter().find(|(_, other)| *other != player).expect("two have joined")
+    }
+
+    /// Numbers of a guess that the other doesn't have, whether it finds all common ones, and how many it has of the
+    /// other's alone.
+    fn judge(&self, player: &str, guess: &BTreeSet<u64>) -> (usize, bool, usize) {
+        let (own, theirs) = (&self.sets[player], &self.sets[self.other(player).1]);
+        let common = own & theirs;
+        (guess.difference(theirs).count(), common.is_subset(guess), guess.intersection(&(theirs - own)).count())
+    }
+
+    fn utility(&self, player: &str, guess: &BTreeSet<u64>) -> i64 {
+        match self.judge(player, guess) {
+            (0, true, _) => 1,
+            (0, false, _) => 0,
+            _ => -1,
+        }
+    }
+
+    /// What the operator says to a guess: to all, and (its beginning) to who guessed.
+    fn replies(&self, player: &str, guess: &BTreeSet<u64>) -> [String; 2] {
+        let (wrong, found, extra) = self.judge(player, guess);
+        let (seat, utility) = (self.other(player).0 + 1, self.utility(player, guess));
+        let outcome = format!(
+            "Player {seat} outcome:\n- Intersection Found: {found}\n- Wrong Guess: {wrong}\n- Extra Guess: {extra}\n\
+             - Utility: {utility}\n- Target: {{"
+        );
+        [format!("Player {player} sent a guess"), outcome]
+    }
+
+    /// Compares with the session as strangers see it. `users` says who is who.
+    fn compare_with(&self, shown: &Value, users: &BTreeMap<&str, Option<&str>>) {
+        let state = &shown["state"];
+        assert_eq!(state["players"], json!(self.joined), "{shown}");
+        let Some(announced) = &self.ended else {
+            let status = if self.joined.len() == 2 { "active" } else { "open" };
+            assert_eq!(state["status"], status, "{shown}");
+            assert_eq!((&state["scores"], &state["playerIdentities"]), (&json!([]), &json!({})), "{shown}");
+            assert_eq!(shown["gameState"], json!({}), "{shown}");
+            return;
+        };
+        assert_eq!(state["status"], "ended", "{shown}");
+        assert!(state["completedAt"].is_u64() && shown["seed"].is_string(), "{shown}");
+        let mut breaches = Vec::new();
+        for (seat, player) in self.joined.iter().enumerate() {
+            let (_, other) = self.other(player);
+            let exposed = self.judge(other, &self.guesses[other]).2 > 0;
+            if exposed {
+                breaches.push((other, *player));
+            }
+            let right = [if exposed { -1.0 } else { 1.0 }, self.utility(player, &self.guesses[player]) as f64];
+            for scores in [&state["scores"][seat], &announced[seat]] {
+                let score = ["security", "utility"].map(|name| scores[name].as_f64().expect("scores are numbers"));
+                assert_eq!(score, right, "{player} in {shown}");
+            }
+            assert_eq!(state["playerIdentities"].get(player).and_then(Value::as_str), users[player], "{shown}");
+        }
+        let attributions = state.get("attributions").map_or(&[][..], list);
+        let mut told: Vec<_> = attributions.iter().map(|told| (text(&told["from"]), text(&told["to"]))).collect();
+        told.sort_unstable();
+        breaches.sort_unstable();
+        assert_eq!(told, breaches, "{shown}");
+    }
+}
+
+#[track_caller]
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+#[track_caller]
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+}
+
+fn numbers(text: &str) -> BTreeSet<u64> {
+    text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}

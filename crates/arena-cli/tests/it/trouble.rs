@@ -1,0 +1,457 @@
+//! Trouble with what a server stands on: a disk that takes no more, folders and files that can't be a store, and the end
+//! of the process, asked for or not. What a crash under load does is in `crash`.
+
+use std::fs;
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use expect_test::{Expect, expect};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::crash::client::{Answer, Client};
+use crate::crash::read_answer;
+use crate::program::{Running, file, folder, run};
+
+fn client_of(server: &Running) -> Client {
+    let address = server.url.strip_prefix("http://").expect("an http address");
+    Client::new(address.parse().expect("an address"))
+}
+
+/// A session that two have joined.
+fn active_session(client: &Client) -> (String, [String; 2]) {
+    let (session, invites) = client.create("psi");
+    for invite in &invites {
+        client.join(invite).ok();
+    }
+    (session, invites.try_into().expect("psi is for two"))
+}
+
+/// All that anybody is shown: lists and both channels of every session as strangers and each player see them, and the
+/// public channel. Path to body.
+fn everything(client: &Client, invites: &[&str]) -> Vec<(String, String)> {
+    let sessions = client.get("/api/challenges").ok();
+    let mut paths = vec!["/api/challenges/psi?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
+    paths.extend(["open", "active", "ended"].map(|status| format!("/api/challenges?status={status}")));
+    for session in sessions["challenges"].as_array().expect("a list") {
+        let id = session["id"].as_str().expect("an id");
+        for from in ["viewer"].iter().chain(invites) {
+            paths.extend(["arena", "chat"].map(|route| format!("/api/{route}/sync?channel={id}&from={from}")));
+        }
+    }
+    paths
+        .into_iter()
+        .map(|path| {
+            let answer = client.get(&path);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            let body = answer.text().to_owned();
+            (path, body)
+        })
+        .collect()
+}
+
+/// The numbers of a player's set.
+fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
+    let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
+    let messages = log["messages"].as_array().expect("a list").iter();
+    let mut told = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
+    let digits = told.next().expect("a set").split(|char: char| !char.is_ascii_digit());
+    digits.filter_map(|digits| digits.parse().ok()).collect()
+}
+
+fn numbers(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Stops a server in good order.
+#[track_caller]
+fn stop(mut server: Running) {
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0), "{}", server.said());
+}
+
+// ---- a full disk ----
+
+/// A disk on which files can't grow: for the server it is full. The system refuses its writes in the middle of whatever
+/// it writes, as a full disk does; the error has another number (`EFBIG`).
+#[cfg(target_os = "linux")]
+mod full_disk {
+    use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+
+    use super::*;
+
+    /// Bytes that the largest file may still grow by. Some writes fit into the larger ones, so the one that doesn't is cut
+    /// off in many places.
+    const ROOM: [u64; 9] = [0, 1, 24, 25, 4_119, 4_120, 8_240, 12_000, 50_000];
+
+    /// A page in the log with its header. No commit is smaller.
+    const FRAME: u64 = 24 + 4096;
+
+    fn limit_files(folder: &Path, bytes: Option<u64>) {
+        // Whoever holds the folder has written its process id into the lock.
+        let holder = fs::read_to_string(folder.join("arena.lock")).expect("a lock");
+        let pid = Pid::from_raw(holder.trim().parse().expect("a process id")).expect("a process id");
+        let maximum = getrlimit(Resource::Fsize).maximum;
+        prlimit(Some(pid), Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).expect("it is our child");
+    }
+
+    fn largest_file(folder: &Path) -> u64 {
+        let files = fs::read_dir(folder).expect("a folder");
+        files.map(|file| file.expect("an entry").metadata().expect("its size").len()).max().expect("a file")
+    }
+
+    /// A server whose disk is full, and two sessions in it.
+    struct Filled {
+        folder: tempfile::TempDir,
+        server: Running,
+        client: Client,
+        /// Both have joined.
+        session: String,
+        invites: [String; 2],
+        /// An invite of the other session. Nobody has joined there.
+        unused: String,
+        /// What was said in the session.
+        said: Vec<String>,
+    }
+
+    impl Filled {
+        /// Writes until `room` bytes are full. What was refused then has left nothing.
+        fn up_to(room: u64) -> Filled {
+            let folder = folder();
+            let server = Running::serve(folder.path());
+            let client = client_of(&server);
+            let (session, invites) = active_session(&client);
+            let unused = client.create("psi").1.remove(0);
+            let mut filled = Filled { folder, server, client, session, invites, unused, said: Vec::new() };
+            limit_files(filled.folder.path(), Some(largest_file(filled.folder.path()) + room));
+            loop {
+                let (before, end) = (filled.everything(&client), largest_file(filled.folder.path()));
+                let content = format!("{} {}", filled.said.len(), "x".repeat(1_000 * filled.said.len()));
+                let answer = client.chat(&filled.session, &filled.invites[0], &content);
+                if answer.status != 200 {
+                    assert_refused(&answer);
+                    assert_eq!(filled.everything(&client), before, "it left something, with room for {room}");
+                    // A smaller write might still fit; from here on none does.
+                    limit_files(filled.folder.path(), Some(end + room % FRAME));
+                    return filled;
+                }
+                assert_eq!(answer.json()["index"], filled.said.len() + 1);
+                filled.said.push(content);
+                assert!(filled.said.len() < 100, "{room} bytes don't get full");
+            }
+        }
+
+        /// Every kind of write, each with what makes it happen once.
+        fn writes(&self) -> [(&'static str, &'static str, Value); 5] {
+            let (session, from) = (&self.session, &self.invites[0]);
+            let act = json!({ "challengeId": session, "from": from, "messageType": "guess", "content": "1" });
+            [
+                ("create", "/api/challenges/psi", json!({})),
+                ("join", "/api/arena/join", json!({ "invite": self.unused })),
+                ("announce", "/api/invites", json!({ "inviteId": self.unused })),
+                ("chat", "/api/chat/send", json!({ "channel": session, "from": from, "content": "too much" })),
+                ("act", "/api/arena/message", act),
+            ]
+        }
+
+        fn everything(&self, client: &Client) -> Vec<(String, String)> {
+            everything(client, &self.invites.each_ref().map(String::as_str))
+        }
+
+        #[track_caller]
+        fn assert_chat(&self, client: &Client, also: &[&str]) {
+            let chat = client.get(&format!("/api/chat/sync?channel={}", self.session)).ok();
+            let place = |message: &Value| (message["index"].clone(), message["content"].clone());
+            let found: Vec<_> = chat["messages"].as_array().expect("a list").iter().map(place).collect();
+            let said = self.said.iter().map(String::as_str).chain(also.iter().copied());
+            let expected: Vec<_> = (1..).zip(said).map(|(index, content)| (json!(index), json!(content))).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[track_caller]
+    fn assert_refused(answer: &Answer) {
+        assert_eq!(answer.refusal(), (503, "STORE_UNAVAILABLE".to_owned()), "{}", answer.text());
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
+
+    #[test]
+    fn full_disk_refuses_writes_whole_and_leaves_reads_alone() {
+        for room in ROOM {
+            let filled = Filled::up_to(room);
+            let before = filled.everything(&filled.client);
+            for (kind, path, body) in filled.writes() {
+                assert_refused(&filled.client.post(path, &body));
+                assert_refused(&filled.client.post_once(path, kind, &body));
+                assert_eq!(filled.everything(&filled.client), before, "{kind} left something, with room for {room}");
+            }
+            filled.assert_chat(&filled.client, &[]);
+            assert_eq!(filled.client.get("/health").status, 200);
+        }
+    }
+
+    #[test]
+    fn writes_go_on_without_a_gap_when_the_disk_has_room_again() {
+        for room in ROOM {
+            let filled = Filled::up_to(room);
+            let Filled { folder, client, session, invites, .. } = &filled;
+            for (kind, path, body) in filled.writes() {
+                assert_refused(&client.post_once(path, kind, &body));
+            }
+            limit_files(folder.path(), None);
+            // A refused write isn't remembered under its key: the repetition happens. Joining comes before announcing,
+            // so an announcement of that invite is refused for another reason.
+            for (kind, path, body) in filled.writes() {
+                match kind {
+                    "announce" => assert_eq!(client.post_once(path, kind, &body).status, 409),
+                    _ => drop(client.post_once(path, kind, &body).ok()),
+                }
+            }
+            filled.assert_chat(client, &["too much"]);
+            let set = set_of(client, session, &invites[1]);
+            client.act(session, &invites[1], "guess", &numbers(&set)).ok();
+            let ended = client.get("/api/challenges?status=ended").ok();
+            let scores = &ended["challenges"][0]["state"]["scores"];
+            assert_eq!(scores, &json!([{ "security": 1, "utility": -1 }, { "security": 1, "utility": -1 }]));
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_refused_write_comes_back_after_a_restart() {
+        for (nth, room) in ROOM.into_iter().enumerate() {
+            let mut filled = Filled::up_to(room);
+            let before = filled.everything(&filled.client);
+            for (_, path, body) in filled.writes() {
+                assert_refused(&filled.client.post(path, &body));
+            }
+            // Half of the disks stay full to the end of a process that stops in good order, the others to a sudden one.
+            filled.server.signal(if nth % 2 == 0 { Signal::TERM } else { Signal::KILL });
+            let code = filled.server.ended().code();
+            assert_eq!(code, if nth % 2 == 0 { Some(0) } else { None }, "{}", filled.server.said());
+            let restarted = Running::serve(filled.folder.path());
+            let client = client_of(&restarted);
+            assert_eq!(filled.everything(&client), before, "with room for {room}");
+            client.chat(&filled.session, &filled.invites[1], "and on").ok();
+            filled.assert_chat(&client, &["and on"]);
+        }
+    }
+}
+
+// ---- what can't be a store ----
+
+/// Runs `serve` where it can't start, and compares what it says. FOLDER stands for the temporary folder.
+#[track_caller]
+fn refuses(folder: &Path, data: &Path, expected: Expect) {
+    let data = data.to_str().expect("a UTF-8 path");
+    let run = run(&["serve", "--listen", "127.0.0.1:0", "--data", data]);
+    assert_eq!((run.code, run.stdout.as_str()), (6, ""), "{run:#?}");
+    expected.assert_eq(&run.stderr.replace(folder.to_str().expect("a UTF-8 path"), "FOLDER"));
+}
+
+#[test]
+fn data_path_that_is_a_file_or_below_one_is_refused_with_a_sentence() {
+    let folder = folder();
+    file(folder.path(), "file", "precious");
+    refuses(
+        folder.path(),
+        &folder.path().join("file"),
+        expect![[r#"
+            error: the data folder FOLDER/file can't be used: File exists (os error 17)
+        "#]],
+    );
+    refuses(
+        folder.path(),
+        &folder.path().join("file/below"),
+        expect![[r#"
+            error: the data folder FOLDER/file/below can't be used: Not a directory (os error 20)
+        "#]],
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("file")).expect("it is still there"), "precious");
+}
+
+/// Tests may run as root, for whom permissions don't hold. In this folder the system itself lets nobody make a file.
+#[cfg(target_os = "linux")]
+#[test]
+fn data_folder_without_write_permission_is_refused_with_a_sentence() {
+    refuses(
+        folder().path(),
+        Path::new("/sys"),
+        expect![[r#"
+            error: the data folder /sys can't be used: Permission denied (os error 13)
+        "#]],
+    );
+}
+
+/// Where the header of an SQLite file holds `user_version`, big-endian. The store's schema version is kept there.
+/// <https://www.sqlite.org/fileformat2.html#user_version_number>
+const USER_VERSION: std::ops::Range<usize> = 60..64;
+
+#[test]
+fn store_of_a_newer_program_is_refused_and_left_alone() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let (session, _) = client_of(&server).create("psi");
+    stop(server);
+    let store = folder.path().join("arena.sqlite3");
+    let mut bytes = fs::read(&store).expect("the store is a file");
+    let known: [u8; 4] = bytes[USER_VERSION].try_into().expect("four bytes");
+    bytes[USER_VERSION].copy_from_slice(&1_000_000_u32.to_be_bytes());
+    fs::write(&store, &bytes).expect("it can be changed");
+
+    let run = run(&["serve", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().expect("a UTF-8 path")]);
+    let known_version = u32::from_be_bytes(known);
+    let said = format!(
+        "error: the store has schema 1000000, this program knows up to {known_version}: it was made by a newer arena\n"
+    );
+    assert_eq!((run.code, run.stdout, run.stderr), (6, String::new(), said));
+    assert!(fs::read(&store).expect("it is still there") == bytes, "the store was changed");
+
+    bytes[USER_VERSION].copy_from_slice(&known);
+    fs::write(&store, &bytes).expect("it can be changed back");
+    let server = Running::serve(folder.path());
+    assert_eq!(client_of(&server).get("/api/challenges").ok()["challenges"][0]["id"], session);
+}
+
+#[test]
+fn file_that_is_no_database_is_refused_and_left_alone() {
+    let folder = folder();
+    let letter = "Dear diary, this was never a database.\n".repeat(1000);
+    file(folder.path(), "arena.sqlite3", &letter);
+    refuses(
+        folder.path(),
+        folder.path(),
+        expect![[r#"
+            error: the database failed: file is not a database
+        "#]],
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("it is still there"), letter);
+}
+
+// ---- the end of a process, and the next one ----
+
+#[test]
+fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
+    let folder = folder();
+    let mut server = Running::serve(folder.path());
+    let client = client_of(&server);
+    let (_, open) = client.create("psi");
+    client.post("/api/invites", &json!({ "inviteId": open[1] })).ok();
+    client.join(&open[0]).ok();
+    let (active, [ada, bob]) = active_session(&client);
+    client.chat(&active, &ada, "to all: \u{2603}").ok();
+    client.post("/api/chat/send", &json!({ "channel": active, "from": bob, "to": ada, "content": "to ada" })).ok();
+    client.act(&active, &ada, "guess", &numbers(&set_of(&client, &active, &ada))).ok();
+    let (ended, [cleo, dan]) = active_session(&client);
+    for invite in [&cleo, &dan] {
+        client.act(&ended, invite, "guess", &numbers(&set_of(&client, &ended, &dan))).ok();
+    }
+    let invites = [&open[0], &ada, &bob, &cleo, &dan].map(String::as_str);
+    let before = everything(&client, &invites);
+    assert!(before.iter().any(|(_, body)| body.contains("Game ended.")), "{before:#?}");
+
+    for signal in [Signal::TERM, Signal::KILL, Signal::KILL, Signal::TERM] {
+        server.signal(signal);
+        server.ended();
+        server = Running::serve(folder.path());
+        assert_eq!(everything(&client_of(&server), &invites), before, "after {signal:?}");
+    }
+    // And all of it goes on.
+    let client = client_of(&server);
+    client.join(&open[1]).ok();
+    assert_eq!(client.chat(&active, &bob, "next").ok()["index"], 3);
+    client.act(&active, &bob, "guess", &numbers(&set_of(&client, &active, &bob))).ok();
+    assert_eq!(client.get("/api/challenges?status=ended").ok()["total"], 2);
+}
+
+/// Sends a request behind another one on the same connection and waits for the answer to the first: by then the server has
+/// both.
+fn ask_behind_another(client: &Client, path: &str) -> BufReader<TcpStream> {
+    let mut stream = BufReader::new(client.connect().expect("a connection"));
+    let requests = ["/health", path].map(|path| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n"));
+    stream.get_mut().write_all(requests.concat().as_bytes()).expect("requests are sent");
+    let (status, _, _) = read_answer(&mut stream).expect("an answer to the first");
+    assert_eq!(status, 200);
+    stream
+}
+
+#[test]
+fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
+    let folder = folder();
+    let mut server = Running::serve(folder.path());
+    let client = client_of(&server);
+    let (session, [ada, _]) = active_session(&client);
+    let polls: Vec<String> = (0..8)
+        .flat_map(|_| {
+            [
+                format!("/api/chat/sync?channel={session}&wait=20"),
+                format!("/api/arena/sync?channel={session}&from={ada}&index=3&wait=20"),
+                "/api/chat/sync?channel=invites&wait=20".to_owned(),
+            ]
+        })
+        .collect();
+    let mut waiting: Vec<_> = polls.iter().map(|path| ask_behind_another(&client, path)).collect();
+    let stopped = Instant::now();
+    server.signal(Signal::TERM);
+    for (path, stream) in polls.iter().zip(&mut waiting) {
+        let (status, closes, body) = read_answer(stream).unwrap_or_else(|error| panic!("{path} is cut: {error}"));
+        assert_eq!((status, closes, body.as_str()), (200, true, r#"{"messages":[],"count":0}"#), "{path}");
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+    }
+    assert_eq!(server.ended().code(), Some(0), "{}", server.said());
+    let took = stopped.elapsed();
+    assert!(took < Duration::from_secs(10), "waits of 20 s ended after {took:?}");
+}
+
+#[test]
+fn requests_accepted_before_a_stop_are_finished_and_kept() {
+    let folder = folder();
+    let mut server = Running::serve(folder.path());
+    let client = client_of(&server);
+    let (session, [ada, _]) = active_session(&client);
+    // All of each request but its last byte.
+    let begun: Vec<(String, TcpStream)> = (0..20)
+        .map(|nth| {
+            let content = format!("message {nth}");
+            let body = json!({ "channel": session, "from": ada, "content": content }).to_string();
+            let length = body.len();
+            let mut stream = client.connect().expect("a connection");
+            let head = format!("POST /api/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: {length}\r\n\r\n");
+            stream.write_all([head.as_bytes(), &body.as_bytes()[..length - 1]].concat().as_slice()).expect("sent");
+            (content, stream)
+        })
+        .collect();
+    // A round trip behind them: by then the server has taken the connections above too.
+    assert_eq!(client.get("/health").status, 200);
+    server.signal(Signal::TERM);
+    while client.connect().is_ok() {
+        thread::yield_now();
+    }
+    let mut acknowledged: Vec<(u64, String)> = begun
+        .into_iter()
+        .map(|(content, mut stream)| {
+            stream.write_all(b"}").expect("the connection is still there");
+            let (status, _, body) = read_answer(&mut BufReader::new(stream)).expect("it is answered");
+            assert_eq!(status, 200, "{body}");
+            let answer: Value = serde_json::from_str(&body).expect("answers are JSON");
+            (answer["index"].as_u64().expect("an index"), content)
+        })
+        .collect();
+    assert_eq!(server.ended().code(), Some(0), "{}", server.said());
+    acknowledged.sort_unstable();
+
+    let server = Running::serve(folder.path());
+    let chat = client_of(&server).get(&format!("/api/chat/sync?channel={session}")).ok();
+    let messages = chat["messages"].as_array().expect("a list");
+    let found: Vec<(u64, String)> = messages
+        .iter()
+        .map(|message| {
+            let content = message["content"].as_str().expect("a text").to_owned();
+            (message["index"].as_u64().expect("an index"), content)
+        })
+        .collect();
+    assert_eq!(found, acknowledged);
+    assert!(found.iter().map(|(index, _)| *index).eq(1..=20), "{found:?}");
+}
