@@ -68,10 +68,17 @@ fn explain(error: &StartError) -> Failure {
 
 /// The runtime that servers run on.
 pub fn runtime() -> Result<Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't start the runtime: {error}")))
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't start the runtime: {error}")))?;
+    // A write beyond a limit on file sizes shall fail as one on a full disk does, with an error to be answered; left
+    // alone, the signal ends the process. A handler stays although the value goes.
+    let entered = runtime.enter();
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't handle signals: {error}")))?;
+    drop(entered);
+    Ok(runtime)
 }
 
 /// Sends the log to stderr.

@@ -145,13 +145,18 @@ impl Server {
             _ = &mut keep_house => Some("keeps house"),
         };
         drop(listener);
-        arena.stopping.send_replace(true);
         keep_time.abort();
         keep_house.abort();
         let open = connections.count();
         tracing::info!(open, "stopping; {open} connections are open");
         let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
-        if tokio::time::timeout(patience, connections.shutdown()).await.is_err() {
+        // Connections are told first, so that the answers to those who wait, given next, say that they are the last.
+        let finished = async {
+            tokio::join!(biased; connections.shutdown(), async {
+                arena.stopping.send_replace(true);
+            })
+        };
+        if tokio::time::timeout(patience, finished).await.is_err() {
             tracing::warn!("some requests took longer than {} ms to finish and were cut off", patience.as_millis());
         }
         match died {

@@ -19,14 +19,17 @@ use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError
 /// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
 const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_sessions.sql")];
 
+/// The database in the data folder.
+const FILE: &str = "arena.sqlite3";
+
 /// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
 const READ_BYTES: usize = 1024 * 1024;
 
 /// The store of one data folder. Only one process at a time has it open.
 pub struct Store {
-    // Fields drop in this order: the writer finishes before the lock on the folder goes.
-    writer: Writer,
+    // Fields drop in this order. The writer's is the last connection, which tidies up; then the lock on the folder goes.
     readers: Mutex<Vec<Connection>>,
+    writer: Writer,
     counts: Arc<RwLock<Counts>>,
     file: PathBuf,
     _lock: File,
@@ -44,12 +47,11 @@ impl Store {
         };
         std::fs::create_dir_all(folder).map_err(refuse)?;
         let lock = lock_folder(folder)?;
-        let file = folder.join("arena.sqlite3");
-        let mut connection = Connection::open(&file)?;
-        configure(&connection)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "cache_size", -16 * 1024)?;
+        let file = folder.join(FILE);
+        let mut connection = open_writable(&file).map_err(|error| StoreError::Folder {
+            folder: folder.display().to_string(),
+            reason: format!("{FILE}: {error}"),
+        })?;
         migrate(&mut connection)?;
         let counts = Arc::new(RwLock::new(read_counts(&connection)?));
         let writer = Writer::start(connection, Arc::clone(&counts))?;
@@ -266,7 +268,16 @@ impl Store {
     }
 }
 
-fn configure(connection: &Connection) -> Result<(), StoreError> {
+fn open_writable(file: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open(file)?;
+    configure(&connection)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     // Plans that don't look at bound values. Otherwise a cached statement is compiled anew each time that it is bound,
     // which costs more than running it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

@@ -150,9 +150,6 @@ impl State {
             }
             Err(error) => {
                 let constraint = is_constraint(&error);
-                if !constraint {
-                    tracing::error!(%error, "{} commits failed: {error}", batch.len());
-                }
                 let error = StoreError::from(error);
                 for (_, reply) in batch {
                     let error =

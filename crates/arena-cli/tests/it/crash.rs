@@ -17,16 +17,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::Client;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::client::Client;
 use crate::program::{Running, arena, folder};
-
-/// The client of `arena-testkit`.
-#[path = "../../../arena-testkit/src/client.rs"]
-#[expect(dead_code, reason = "not every test of this crate uses all of it")]
-pub mod client;
 
 /// Sessions played at the same time; two players each.
 const TABLES: usize = 10;

@@ -8,11 +8,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::{Answer, Client};
 use expect_test::{Expect, expect};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::crash::client::{Answer, Client};
 use crate::crash::read_answer;
 use crate::program::{Running, file, folder, run};
 
@@ -324,7 +324,7 @@ fn file_that_is_no_database_is_refused_and_left_alone() {
         folder.path(),
         folder.path(),
         expect![[r#"
-            error: the database failed: file is not a database
+            error: the data folder FOLDER can't be used: arena.sqlite3: file is not a database
         "#]],
     );
     assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("it is still there"), letter);
@@ -383,7 +383,7 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     let mut server = Running::serve(folder.path());
     let client = client_of(&server);
     let (session, [ada, _]) = active_session(&client);
-    let polls: Vec<String> = (0..8)
+    let polls: Vec<String> = (0..16)
         .flat_map(|_| {
             [
                 format!("/api/chat/sync?channel={session}&wait=20"),
@@ -396,13 +396,26 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     let stopped = Instant::now();
     server.signal(Signal::TERM);
     for (path, stream) in polls.iter().zip(&mut waiting) {
-        let (status, closes, body) = read_answer(stream).unwrap_or_else(|error| panic!("{path} is cut: {error}"));
-        assert_eq!((status, closes, body.as_str()), (200, true, r#"{"messages":[],"count":0}"#), "{path}");
-        assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
+        let (status, _, body) = read_answer(stream).unwrap_or_else(|error| panic!("{path} is cut: {error}"));
+        assert_eq!((status, body.as_str()), (200, r#"{"messages":[],"count":0}"#), "{path}");
+        assert_eq!(stream.read(&mut [0]).expect("the end"), 0, "{path}");
     }
     assert_eq!(server.ended().code(), Some(0), "{}", server.said());
     let took = stopped.elapsed();
     assert!(took < Duration::from_secs(10), "waits of 20 s ended after {took:?}");
+}
+
+/// Else a client that keeps its connections sends its next write there, and never learns what became of it.
+#[test]
+fn last_answer_of_a_stopping_server_says_that_its_connection_ends() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let client = client_of(&server);
+    let path = "/api/chat/sync?channel=invites&wait=20";
+    let mut waiting: Vec<_> = (0..100).map(|_| ask_behind_another(&client, path)).collect();
+    server.signal(Signal::TERM);
+    let kept = waiting.iter_mut().filter_map(|stream| read_answer(stream).ok()).filter(|(_, closes, _)| !closes);
+    assert_eq!(kept.count(), 0, "answers without `connection: close`");
 }
 
 #[test]
