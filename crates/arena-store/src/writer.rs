@@ -25,7 +25,7 @@ const MAX_BATCH: usize = 1024;
 const GATHER: Duration = Duration::from_micros(250);
 
 /// After how many pages in the write-ahead log (4 KiB each) they are carried over into the database file.
-const CHECKPOINT_PAGES: i64 = 4096;
+const CHECKPOINT_PAGES: i64 = 16_384;
 
 type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 
