@@ -75,7 +75,7 @@ pub fn runtime() -> Result<Runtime, Failure> {
     // A write beyond a limit on file sizes shall fail as one on a full disk does, with an error to be answered; left
     // alone, the signal ends the process. A handler stays although the value goes.
     let entered = runtime.enter();
-    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+    let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
         .map_err(|error| Failure::new(Exit::Internal, format_args!("can't handle signals: {error}")))?;
     drop(entered);
     Ok(runtime)
