@@ -107,19 +107,10 @@ impl Engine {
     /// If the invite is unknown or used, or the store can't write.
     pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Join { invite, user } = request;
-        let unknown = || EngineError::UnknownInvite(invite.to_string());
-        let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
-        self.write(id, once, respond, move |session, challenge, limits, now| {
-            arena_model::join(session, challenge, limits.patience, invite, user.clone(), now).map_err(|error| {
-                match error {
-                    JoinError::NotInvited => EngineError::UnknownInvite(invite.to_string()),
-                    JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
-                    JoinError::Restore(error) => error.into(),
-                }
-            })
+        self.write_invited(invite, once, respond, move |session, challenge, limits, now| {
+            arena_model::join(session, challenge, limits.patience, invite, user.clone(), now)
         })
         .await
-        .map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
     }
 
     /// Lets a player act.
@@ -158,17 +149,31 @@ impl Engine {
         once: Option<Once>,
         respond: Respond,
     ) -> Result<String, EngineError> {
-        let unknown = || EngineError::UnknownInvite(invite.to_string());
+        self.write_invited(invite, once, respond, move |session, _, _, _| arena_model::announce(session, invite)).await
+    }
+
+    /// [`Engine::write`] to the session that an invite belongs to.
+    async fn write_invited<D>(
+        &self,
+        invite: InviteCode,
+        once: Option<Once>,
+        respond: Respond,
+        decide: D,
+    ) -> Result<String, EngineError>
+    where
+        D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, JoinError> + Send + 'static,
+    {
+        let unknown = move || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
-        self.write(id, once, respond, move |session, _, _, _| {
-            arena_model::announce(session, invite).map_err(|error| match error {
+        let written = self.write(id, once, respond, move |session, challenge, limits, now| {
+            decide(session, challenge, limits, now).map_err(|error| match error {
+                JoinError::NotInvited => unknown(),
                 JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
-                JoinError::NotInvited => EngineError::UnknownInvite(invite.to_string()),
                 JoinError::Restore(error) => error.into(),
             })
-        })
-        .await
-        .map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
+        });
+        // The session has been removed in between, and its invites with it.
+        written.await.map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
     }
 
     /// Runs one transition of a session to its end, even if the caller goes away meanwhile: what is committed has to be
