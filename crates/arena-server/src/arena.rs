@@ -42,5 +42,8 @@ impl Arena {
     pub(crate) async fn stopping(&self) {
         // An error would mean that the sender is gone, and with it the server.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+        // The connection has been told before, but may be in the middle of this very poll: let it look again first, so that
+        // it says of the answer that follows that it is its last.
+        tokio::task::yield_now().await;
     }
 }
