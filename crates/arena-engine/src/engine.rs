@@ -87,11 +87,6 @@ impl Engine {
         self.inner.environment.now()
     }
 
-    /// What the engine allows.
-    pub fn limits(&self) -> &Limits {
-        &self.inner.limits
-    }
-
     /// Creates a session. The answer is what `respond` makes of it, or what was answered to the same request before.
     ///
     /// # Errors

@@ -94,11 +94,6 @@ impl<'t> Table<'t> {
         self.players[seat.0]
     }
 
-    /// The seat of the player with this public name.
-    pub fn seat_of(&self, player: InviteCode) -> Option<Seat> {
-        self.players.iter().position(|&invite| invite == player).map(Seat)
-    }
-
     /// Tells one player something.
     pub fn send(&mut self, to: Seat, content: impl Into<String>) {
         self.outbox.push((Some(to), content.into()));

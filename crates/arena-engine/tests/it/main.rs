@@ -1,12 +1,19 @@
 //! What happens unasked, on a clock that the test turns.
 
+mod bell;
+
+use std::sync::Arc;
+use std::time::Duration;
+
 use arena_challenges::builtin;
 use arena_engine::{Create, Engine, Join, Limits};
-use arena_model::{Channel, InviteCode, Patience, SessionId, Status};
+use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Patience, SessionId, Status};
 use arena_store::{SessionFilter, Store};
 use arena_testkit::Lab;
 use serde_json::Map;
 use tempfile::TempDir;
+
+use bell::Bell;
 
 const LIMITS: Limits = Limits {
     channel_messages: 1000,
@@ -17,11 +24,16 @@ const LIMITS: Limits = Limits {
 async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
     let store = Store::open(folder.path()).expect("the store opens");
     let psi = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
-    Engine::new(store, [psi], LIMITS, lab.environment()).await.expect("the store can be read")
+    let bell: Arc<dyn ChallengeType> = Arc::new(Builtin::<Bell>::new(&Map::new()).expect("it has no options"));
+    Engine::new(store, [psi, bell], LIMITS, lab.environment()).await.expect("the store can be read")
 }
 
 async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
-    let request = Create { challenge: "psi".to_owned(), options: Map::new() };
+    create_of(engine, "psi").await
+}
+
+async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
+    let request = Create { challenge: challenge.to_owned(), options: Map::new() };
     let respond = Box::new(|written: &arena_engine::Written<'_>| {
         let invites: Vec<String> = written.session.facts.invites.iter().map(ToString::to_string).collect();
         format!("{} {}", written.session.facts.id, invites.join(" "))
@@ -103,4 +115,62 @@ async fn what_is_due_survives_a_restart() {
     assert_eq!(status(&after, id).await, Some(Status::Open));
     after.wake_due().await.expect("the store can be read");
     assert_eq!(status(&after, id).await, None);
+}
+
+/// What the operator has said to all.
+async fn told(engine: &Engine, id: SessionId) -> Vec<String> {
+    let snapshot = engine.read(Channel::Operator(id), 1, 99).await.expect("the store can be read");
+    let json = |message: &Arc<arena_engine::Posted>| {
+        let json = message.json(arena_model::Viewer::Nobody, false, false);
+        serde_json::from_slice::<serde_json::Value>(json).expect("JSON")
+    };
+    let texts = snapshot.messages.iter().map(json);
+    texts.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
+    let (lab, folder) = (Lab::new(4), TempDir::new().expect("a temp folder"));
+    let before = engine(&lab, &folder).await;
+    let (id, invites) = create_of(&before, "bell").await;
+    join(&before, invites[0]).await;
+    assert_eq!(before.wake_due().await.expect("the store can be read"), Some(lab.now().plus_ms(1000)));
+    lab.advance_ms(999);
+    before.wake_due().await.expect("the store can be read");
+    assert_eq!(told(&before, id).await, ["listen"]);
+    drop(before);
+
+    lab.advance_ms(1);
+    let after = engine(&lab, &folder).await;
+    after.wake_due().await.expect("the store can be read");
+    assert_eq!(told(&after, id).await, ["listen", "ring 1"]);
+    // Late by far: the bell rings once, and the next time counts from then.
+    lab.advance_ms(5000);
+    assert_eq!(after.wake_due().await.expect("the store can be read"), Some(lab.now().plus_ms(1000)));
+    assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2"]);
+    lab.advance_ms(1000);
+    after.wake_due().await.expect("the store can be read");
+    let last = told(&after, id).await.pop().expect("something was said");
+    assert!(last.starts_with("Game ended."), "{last}");
+    assert_eq!(status(&after, id).await, Some(Status::Ended));
+    assert_eq!(after.wake_due().await.expect("the store can be read"), None);
+}
+
+#[tokio::test]
+async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
+    let (lab, folder) = (Lab::new(5), TempDir::new().expect("a temp folder"));
+    let engine = engine(&lab, &folder).await;
+    let keeper = engine.clone();
+    let keeping = tokio::spawn(async move { keeper.keep_time().await });
+    // It sleeps for half a minute, as there is nothing; the join sets a deadline in a second.
+    let (id, invites) = create_of(&engine, "bell").await;
+    let mut watch = engine.subscribe(Channel::Operator(id)).await.expect("readable").expect("it is there");
+    join(&engine, invites[0]).await;
+    watch.changed().await;
+    lab.advance_ms(1000);
+    tokio::time::timeout(Duration::from_secs(20), watch.changed())
+        .await
+        .expect("the bell rings before the long sleep ends");
+    assert_eq!(told(&engine, id).await, ["listen", "ring 1"]);
+    keeping.abort();
 }

@@ -116,6 +116,7 @@ impl Reader {
                 Ok(snapshot) => snapshot,
                 // Ends the stream; the subscriber comes back with the id of the last event.
                 Err(error) => {
+                    tracing::error!(%error, "a stream ends since its channel can't be read: {error}");
                     self.closed = true;
                     return Some((Err(error), self));
                 }

@@ -122,7 +122,9 @@ fn answer(arena: Arena, page: Page, first: Snapshot) -> Response {
         async move {
             let Some((mut text, from, sent)) = state else { return Ok(None) };
             let size = PAGE.min(limit - sent).min(usize::try_from(until + 1 - from).unwrap_or(PAGE));
-            let page = arena.engine.read(channel, from, size).await?;
+            let page = arena.engine.read(channel, from, size).await.inspect_err(|error| {
+                tracing::error!(%error, "an answer breaks off since its channel can't be read: {error}");
+            })?;
             if !page.messages.is_empty() {
                 text.push(b',');
             }

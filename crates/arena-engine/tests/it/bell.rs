@@ -1,0 +1,67 @@
+//! A challenge that does nothing but let time pass: one player joins, a bell rings each second, the third ends the game.
+
+use arena_model::{ChallengeMetadata, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
+use serde::{Deserialize, Serialize};
+
+#[derive(Default, Serialize, Deserialize)]
+pub struct NoOptions {}
+
+#[derive(Serialize, Deserialize)]
+pub struct Bell {
+    rung: u32,
+}
+
+impl Rules for Bell {
+    const ID: &'static str = "bell";
+    const OVERRIDABLE: &'static [&'static str] = &[];
+    type Options = NoOptions;
+
+    fn check(_: &NoOptions) -> Result<(), OptionsError> {
+        Ok(())
+    }
+
+    fn metadata(_: &NoOptions) -> ChallengeMetadata {
+        let text = "A bell rings.".to_owned();
+        ChallengeMetadata {
+            name: text.clone(),
+            description: text.clone(),
+            players: 1,
+            prompt: text,
+            methods: Vec::new(),
+            color: None,
+            icon: None,
+            authors: None,
+            tags: None,
+            url: None,
+        }
+    }
+
+    fn deal(_: &NoOptions, _seed: &Seed) -> Bell {
+        Bell { rung: 0 }
+    }
+}
+
+impl Operator for Bell {
+    fn join(&mut self, table: &mut Table<'_>, _seat: Seat) {
+        table.broadcast("listen");
+        table.set_deadline_in(1000);
+    }
+
+    fn message(&mut self, _: &mut Table<'_>, _: Seat, method: &str, _: &str) -> Result<(), Rejection> {
+        Err(Rejection::unknown_method(method))
+    }
+
+    fn deadline(&mut self, table: &mut Table<'_>) {
+        self.rung += 1;
+        if self.rung == 3 {
+            table.end();
+        } else {
+            table.broadcast(format!("ring {}", self.rung));
+            table.set_deadline_in(1000);
+        }
+    }
+
+    fn serialize(&self) -> String {
+        serde_json::to_string(self).expect("a number is JSON")
+    }
+}
