@@ -1,15 +1,17 @@
 //! A game as text, for the tests of challenges: who does what, who is told what, and the scores.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arena_model::{
-    After, ChallengeType, Draft, InviteCode, Party, Patience, Phase, Seed, Session, SessionFacts, SessionId, Timestamp,
-    Transition, act, join, open,
+    After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Seed, Session, SessionFacts, SessionId,
+    Timestamp, Transition, act, join, open,
 };
 use serde_json::{Map, Value};
 
-const PATIENCE: Patience = Patience { open_ms: None, active_ms: None };
+const HOUSE: House<'static> =
+    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
 /// One session of a challenge, and what has been said in it.
 pub(crate) struct Game {
@@ -34,7 +36,7 @@ impl Game {
                 .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))
                 .collect(),
         };
-        let session = open(facts, &*challenge, PATIENCE);
+        let session = open(facts, &*challenge, HOUSE.patience);
         Game { challenge, session, log: String::new() }
     }
 
@@ -43,7 +45,7 @@ impl Game {
         for invite in self.session.facts.invites.clone() {
             let now = Timestamp(1);
             let transition =
-                join(&self.session, &*self.challenge, PATIENCE, invite, None, now).expect("the seat is free");
+                join(&self.session, &*self.challenge, &HOUSE, invite, None, now).expect("the seat is free");
             self.take(transition);
         }
         self
@@ -54,7 +56,7 @@ impl Game {
     pub(crate) fn act(mut self, player: usize, method: &str, content: &str) -> Game {
         let content = &self.fill_in(content);
         let from = self.session.facts.invites[player - 1];
-        match act(&self.session, &*self.challenge, PATIENCE, from, Some(method), content, Timestamp(2)) {
+        match act(&self.session, &*self.challenge, &HOUSE, from, Some(method), content, Timestamp(2)) {
             Ok(transition) => self.take(transition),
             Err(arena_model::ActError::Rejected(rejection)) => {
                 let _ = writeln!(self.log, "{player} is refused: {} {}", rejection.code, rejection.message);

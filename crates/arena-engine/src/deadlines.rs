@@ -99,6 +99,7 @@ impl Engine {
             let idle_since = self.now().plus_ms(-60_000);
             self.inner.live.forget_idle(|live| live.committed.read().last_activity > idle_since);
             if round % 10 == 0 {
+                self.inner.store.forget_idle_boards();
                 let before = self.now().plus_ms(-REMEMBER_ANSWERS_MS);
                 if let Err(error) = self.inner.store.forget_answers(before).await {
                     tracing::warn!(%error, "old answers could not be forgotten: {error}");

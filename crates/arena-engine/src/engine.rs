@@ -1,12 +1,12 @@
 //! The engine: every write is load → decide → commit → publish, every read is of what is committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
-    ActError, After, ChallengeType, Channel, ChatMessage, Draft, InviteCode, JoinError, Party, Session, SessionFacts,
-    SessionId, Timestamp, Transition,
+    ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Session,
+    SessionFacts, SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     challenges: BTreeMap<String, Arc<dyn ChallengeType>>,
     pub(crate) limits: Limits,
+    /// The users that are benchmark models, as the store knows them: few, and asked for at the end of each game.
+    pub(crate) benchmarks: RwLock<BTreeSet<UserId>>,
     pub(crate) environment: Environment,
     pub(crate) live: LiveSessions,
     pub(crate) public: PublicChannel,
@@ -64,7 +66,9 @@ impl Engine {
             tail: RwLock::new(Tail::of_len(store.public_len().await?)),
             changed: watch::Sender::new(0),
         };
+        let benchmarks = RwLock::new(store.list_benchmarks().await?);
         let inner = Inner {
+            benchmarks,
             store,
             challenges: challenges.into_iter().map(|challenge| (challenge.id().to_owned(), challenge)).collect(),
             limits,
@@ -102,8 +106,8 @@ impl Engine {
     /// If the invite is unknown or used, or the store can't write.
     pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Join { invite, user } = request;
-        self.write_invited(invite, once, respond, move |session, challenge, limits, now| {
-            arena_model::join(session, challenge, limits.patience, invite, user.clone(), now)
+        self.write_invited(invite, once, respond, move |session, challenge, house, now| {
+            arena_model::join(session, challenge, house, invite, user.clone(), now)
         })
         .await
     }
@@ -114,9 +118,9 @@ impl Engine {
     /// If there is no such session, the sender has no seat, the rules refuse, or the store can't write.
     pub async fn act(&self, request: Act, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Act { session: id, from, method, content } = request;
-        self.write(id, once, respond, move |session, challenge, limits, now| {
+        self.write(id, once, respond, move |session, challenge, house, now| {
             let Party::Player(from) = from else { return Err(EngineError::Act(ActError::NotAPlayer)) };
-            arena_model::act(session, challenge, limits.patience, from, method.as_deref(), &content, now)
+            arena_model::act(session, challenge, house, from, method.as_deref(), &content, now)
                 .map_err(EngineError::Act)
         })
         .await
@@ -128,8 +132,9 @@ impl Engine {
     /// If there is no such session, sender or recipient have no seat, or the store can't write.
     pub async fn chat(&self, request: Chat, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Chat { session: id, from, to, content } = request;
-        self.write(id, once, respond, move |session, _, limits, _| {
-            Ok(arena_model::chat(session, limits.spectators_chat, from.clone(), to.clone(), &content)?)
+        let spectators = self.inner.limits.spectators_chat;
+        self.write(id, once, respond, move |session, _, _, _| {
+            Ok(arena_model::chat(session, spectators, from.clone(), to.clone(), &content)?)
         })
         .await
     }
@@ -156,14 +161,15 @@ impl Engine {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, JoinError> + Send + 'static,
+        D: Fn(&Session, &dyn ChallengeType, &House<'_>, Timestamp) -> Result<Transition, JoinError> + Send + 'static,
     {
         let unknown = move || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
-        let written = self.write(id, once, respond, move |session, challenge, limits, now| {
-            decide(session, challenge, limits, now).map_err(|error| match error {
+        let written = self.write(id, once, respond, move |session, challenge, house, now| {
+            decide(session, challenge, house, now).map_err(|error| match error {
                 JoinError::NotInvited => unknown(),
                 JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
+                JoinError::SelfPlay => EngineError::SelfPlay,
                 JoinError::Restore(error) => error.into(),
             })
         });
@@ -181,7 +187,7 @@ impl Engine {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, EngineError> + Send + 'static,
+        D: Fn(&Session, &dyn ChallengeType, &House<'_>, Timestamp) -> Result<Transition, EngineError> + Send + 'static,
     {
         let inner = Arc::clone(&self.inner);
         finish(tokio::spawn(async move {
@@ -317,7 +323,7 @@ impl Inner {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Session, &dyn ChallengeType, &Limits, Timestamp) -> Result<Transition, EngineError>,
+        D: Fn(&Session, &dyn ChallengeType, &House<'_>, Timestamp) -> Result<Transition, EngineError>,
     {
         let _deciding = live.deciding.lock().await;
         if let Some(answer) = self.answered(once).await? {
@@ -337,7 +343,11 @@ impl Inner {
             };
             let challenge = self.challenge(&before.facts.challenge)?;
             let now = self.environment.now();
-            let Transition { after, drafts } = decide(&before, challenge, &self.limits, now)?;
+            let Transition { after, drafts } = {
+                let benchmarks = self.benchmarks.read();
+                let Limits { patience, self_play, .. } = self.limits;
+                decide(&before, challenge, &House { patience, self_play, benchmarks: &benchmarks }, now)?
+            };
             let session = match &after {
                 After::Becomes(after) => after,
                 After::Stays | After::Removed => &*before,
@@ -417,7 +427,7 @@ impl Inner {
     }
 
     /// The answer that the same request got before, if it did.
-    async fn answered(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
+    pub(crate) async fn answered(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
         let Some(once) = once else { return Ok(None) };
         match self.store.find_answer(&once.key).await? {
             Some(answer) => repeat(answer, Some(once)).map(Some),
@@ -436,8 +446,8 @@ impl Inner {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
         let last_activity = live.committed.read().last_activity;
         let nobody = Box::new(|_: &Written<'_>| String::new());
-        self.transition(&live, None, nobody, move |session, challenge, limits, now| {
-            Ok(arena_model::wake(session, challenge, limits.patience, last_activity, now)?)
+        self.transition(&live, None, nobody, move |session, challenge, house, now| {
+            Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
         })
         .await
         .map(drop)
@@ -449,7 +459,7 @@ fn new_answer(once: Once, body: &str, at: Timestamp) -> NewAnswer {
 }
 
 /// The stored answer, if it answered this very request.
-fn repeat(answer: StoredAnswer, once: Option<Once>) -> Result<String, EngineError> {
+pub(crate) fn repeat(answer: StoredAnswer, once: Option<Once>) -> Result<String, EngineError> {
     match once {
         Some(once) if once.request == answer.request => Ok(answer.body),
         _ => Err(EngineError::KeyReused),

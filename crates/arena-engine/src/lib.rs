@@ -10,9 +10,11 @@ mod environment;
 mod feed;
 mod live;
 mod request;
+mod users;
 
 pub use channels::Subscription;
 pub use engine::Engine;
 pub use environment::Environment;
 pub use feed::{Posted, Snapshot};
 pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
+pub use users::ChangeProfile;

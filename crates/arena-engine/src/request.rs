@@ -14,6 +14,8 @@ pub struct Limits {
     pub channel_messages: u64,
     /// Whether people without a seat may chat in sessions.
     pub spectators_chat: bool,
+    /// Whether one user may hold two seats of a session.
+    pub self_play: bool,
     /// When sessions in which nothing happens are removed or ended.
     pub patience: Patience,
 }
@@ -96,6 +98,12 @@ pub enum EngineError {
     /// The invite has been used.
     #[error("This invite has already been used.")]
     InviteUsed(InviteCode),
+    /// The user has a seat already.
+    #[error("This user has already joined, and nobody may hold two seats of a session here.")]
+    SelfPlay,
+    /// The signature was good for another change.
+    #[error("the signature has been used")]
+    SignatureUsed,
     /// The session can't be played with these options.
     #[error(transparent)]
     Options(#[from] OptionsError),

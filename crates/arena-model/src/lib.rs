@@ -8,8 +8,10 @@ mod id;
 mod message;
 mod operator;
 mod score;
+mod scoring;
 mod seed;
 mod session;
+mod user;
 mod view;
 
 pub use challenge::{Author, Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, RestoreError, Rules};
@@ -17,9 +19,14 @@ pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
 pub use score::{Attribution, GameCategory, Score};
+pub use scoring::{
+    Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, STRATEGIES, Scoring, ScoringEntry, ScoringError,
+    Standing, Standings, Strategy, Tally,
+};
 pub use seed::{Seed, SeedRng};
 pub use session::{
-    ActError, After, ChatError, Ending, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
+    ActError, After, ChatError, Ending, House, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
     Transition, act, announce, chat, join, open, wake,
 };
-pub use view::{GameEndedView, MessageView, SessionView, UserProfile, Viewer, game_ended, profiles, redact, view};
+pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};
+pub use view::{GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, view};

@@ -3,6 +3,7 @@
 //! A transition is a plain function from the session as it was to the session as it will be and the messages that this
 //! causes. Loading, indexing, committing and publishing are the engine's; nothing here has happened until it committed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -150,6 +151,17 @@ pub struct Patience {
     pub active_ms: Option<i64>,
 }
 
+/// What the arena in which a session is played has to say about it.
+#[derive(Debug, Clone, Copy)]
+pub struct House<'h> {
+    /// How long sessions are kept when nothing happens.
+    pub patience: Patience,
+    /// Whether one user may hold two seats of a session. The game then counts for nobody.
+    pub self_play: bool,
+    /// The users that are benchmark models.
+    pub benchmarks: &'h BTreeSet<UserId>,
+}
+
 /// What one join, message or deadline makes of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transition {
@@ -179,6 +191,9 @@ pub enum JoinError {
     /// Somebody has joined with it.
     #[error("This invite has already been used.")]
     AlreadyUsed,
+    /// The user has a seat, and this arena lets nobody have two.
+    #[error("This user has already joined, and nobody may hold two seats of a session here.")]
+    SelfPlay,
     /// The stored state can't be read.
     #[error(transparent)]
     Restore(#[from] RestoreError),
@@ -234,7 +249,7 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
 pub fn join(
     session: &Session,
     challenge: &dyn ChallengeType,
-    patience: Patience,
+    house: &House<'_>,
     invite: InviteCode,
     user: Option<UserId>,
     now: Timestamp,
@@ -245,6 +260,10 @@ pub fn join(
     if !session.facts.invites.contains(&invite) || session.phase != Phase::Open {
         return Err(JoinError::NotInvited);
     }
+    let seated = |user: &UserId| session.seats.iter().any(|occupant| occupant.user.as_ref() == Some(user));
+    if !house.self_play && user.as_ref().is_some_and(seated) {
+        return Err(JoinError::SelfPlay);
+    }
     let mut after = session.clone();
     let seat = Seat(after.seats.len());
     after.seats.push(Occupant { invite, user });
@@ -253,7 +272,7 @@ pub fn join(
         after.phase = Phase::Active;
     }
     let operator = challenge.restore(&session.state)?;
-    Ok(play(after, operator, patience, now, Vec::new(), |operator, table| {
+    Ok(play(after, operator, house, now, Vec::new(), |operator, table| {
         operator.join(table, seat);
         if full {
             operator.start(table);
@@ -270,7 +289,7 @@ pub fn join(
 pub fn act(
     session: &Session,
     challenge: &dyn ChallengeType,
-    patience: Patience,
+    house: &House<'_>,
     from: InviteCode,
     method: Option<&str>,
     content: &str,
@@ -298,7 +317,7 @@ pub fn act(
         method: Some(method.to_owned()),
     };
     let operator = challenge.restore(&session.state)?;
-    let transition = play(session.clone(), operator, patience, now, vec![action], |operator, table| {
+    let transition = play(session.clone(), operator, house, now, vec![action], |operator, table| {
         operator.message(table, seat, method, content)
     })?;
     Ok(transition)
@@ -356,10 +375,11 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
 pub fn wake(
     session: &Session,
     challenge: &dyn ChallengeType,
-    patience: Patience,
+    house: &House<'_>,
     last_activity: Timestamp,
     now: Timestamp,
 ) -> Result<Transition, RestoreError> {
+    let patience = house.patience;
     let quietly = |after| Transition { after, drafts: Vec::new() };
     let look_again = |wake_at| {
         let after = Session { version: session.version + 1, wake_at, ..session.clone() };
@@ -378,7 +398,7 @@ pub fn wake(
         let operator = challenge.restore(&session.state)?;
         let mut before = session.clone();
         before.deadline = None;
-        let transition = play(before, operator, patience, now, Vec::new(), |operator, table| {
+        let transition = play(before, operator, house, now, Vec::new(), |operator, table| {
             operator.deadline(table);
             Ok::<(), Rejection>(())
         });
@@ -388,17 +408,17 @@ pub fn wake(
     if let (Some(due), Some(ms)) = (idle, patience.active_ms)
         && due <= now
     {
-        return Ok(abandon(session, ms, now));
+        return Ok(abandon(session, house, ms, now));
     }
     Ok(look_again(earlier(session.deadline, idle)))
 }
 
-fn abandon(session: &Session, idle_ms: i64, now: Timestamp) -> Transition {
+fn abandon(session: &Session, house: &House<'_>, idle_ms: i64, now: Timestamp) -> Transition {
     let mut after = session.clone();
     after.version += 1;
     after.scores.fill(Score::default());
     after.attributions.clear();
-    finish(&mut after, Ending::Abandoned, now);
+    finish(&mut after, Ending::Abandoned, house, now);
     let minutes = idle_ms as f64 / 60_000.0;
     let content = format!("Game ended.\n\nAbandoned: nothing happened for {minutes} minutes. The game doesn't count.");
     let draft =
@@ -410,7 +430,7 @@ fn abandon(session: &Session, idle_ms: i64, now: Timestamp) -> Transition {
 fn play<E>(
     mut session: Session,
     mut operator: Box<dyn Operator>,
-    patience: Patience,
+    house: &House<'_>,
     now: Timestamp,
     mut drafts: Vec<Draft>,
     decide: impl FnOnce(&mut dyn Operator, &mut Table<'_>) -> Result<(), E>,
@@ -434,10 +454,10 @@ fn play<E>(
     session.state = operator.serialize();
     if ended {
         drafts.push(post(None, final_scores(&session.scores)));
-        finish(&mut session, Ending::Completed, now);
+        finish(&mut session, Ending::Completed, house, now);
     } else if session.phase == Phase::Active {
         // A time that is still to come and not too late stays: looking early costs one read, moving it an index write.
-        let due = earlier(session.deadline, patience.active_ms.map(|ms| now.plus_ms(ms)));
+        let due = earlier(session.deadline, house.patience.active_ms.map(|ms| now.plus_ms(ms)));
         let keep = session.wake_at.is_some_and(|at| at > now && due.is_some_and(|due| at <= due));
         if !keep {
             session.wake_at = due;
@@ -446,10 +466,11 @@ fn play<E>(
     Ok(Transition { after: After::Becomes(Box::new(session)), drafts })
 }
 
-fn finish(session: &mut Session, ending: Ending, now: Timestamp) {
+fn finish(session: &mut Session, ending: Ending, house: &House<'_>, now: Timestamp) {
     let identified = session.seats.iter().filter(|occupant| occupant.user.is_some()).count();
-    // No user is known as a benchmark model yet, so every identified player counts as another.
-    let category = GameCategory::of(identified, session.seats.len());
+    let is_benchmark = |occupant: &Occupant| occupant.user.as_ref().is_some_and(|user| house.benchmarks.contains(user));
+    let others = session.seats.iter().filter(|occupant| !is_benchmark(occupant)).count();
+    let category = GameCategory::of(identified, others);
     session.phase = Phase::Ended { at: now, ending, category };
     session.deadline = None;
     session.wake_at = None;

@@ -4,7 +4,7 @@
 //! [`redact`], from who is looking. Until a session has ended nobody sees another's secret through it: no state of the
 //! game, no identities, no scores, no unclaimed invite.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Session, Status, Timestamp, UserId,
+    UserProfile,
 };
 
 /// Who is looking.
@@ -75,20 +76,12 @@ struct AttributionView<'s> {
     kind: &'s str,
 }
 
-/// What is told of a user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UserProfile {
-    /// The user.
-    pub user_id: UserId,
-}
-
 /// What is announced when a session ends, and what late subscribers are told: the `data` of a `game_ended` event.
 #[derive(Debug, Serialize)]
 pub struct GameEndedView<'s> {
     #[serde(flatten)]
     state: StateView<'s>,
-    profiles: BTreeMap<String, UserProfile>,
+    profiles: &'s BTreeMap<UserId, UserProfile>,
 }
 
 /// A session as `viewer` may see it.
@@ -153,20 +146,15 @@ fn state_view(session: &Session, shows_scores: bool) -> StateView<'_> {
     }
 }
 
-/// What is announced of a session that has ended; `None` while it hasn't.
-pub fn game_ended(session: &Session) -> Option<GameEndedView<'_>> {
-    (session.status() == Status::Ended)
-        .then(|| GameEndedView { state: state_view(session, true), profiles: profiles([session]) })
+/// What is announced of a session that has ended; `None` while it hasn't. `profiles` are those of [`identities`].
+pub fn game_ended<'s>(session: &'s Session, profiles: &'s BTreeMap<UserId, UserProfile>) -> Option<GameEndedView<'s>> {
+    (session.status() == Status::Ended).then(|| GameEndedView { state: state_view(session, true), profiles })
 }
 
 /// Everybody whose identity is visible in these sessions.
-pub fn profiles<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> BTreeMap<String, UserProfile> {
+pub fn identities<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> BTreeSet<&'s UserId> {
     let ended = sessions.into_iter().filter(|session| session.status() == Status::Ended);
-    ended
-        .flat_map(|session| &session.seats)
-        .filter_map(|occupant| occupant.user.clone())
-        .map(|user_id| (user_id.to_string(), UserProfile { user_id }))
-        .collect()
+    ended.flat_map(|session| &session.seats).filter_map(|occupant| occupant.user.as_ref()).collect()
 }
 
 /// A message as a viewer may see it: the `ChatMessage` of the wire.

@@ -78,6 +78,10 @@ impl From<EngineError> for ApiError {
             EngineError::UnknownSession => bad_request("CHALLENGE_NOT_FOUND"),
             EngineError::UnknownInvite(_) => bad_request("INVITE_NOT_FOUND"),
             EngineError::InviteUsed(_) => bad_request("INVITE_ALREADY_USED"),
+            EngineError::SelfPlay => bad_request("SELF_PLAY"),
+            EngineError::SignatureUsed => {
+                ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature has been used; sign again")
+            }
             EngineError::Options(_) => bad_request("INVALID_OPTIONS"),
             EngineError::Act(ActError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
             EngineError::Act(ActError::Rejected(rejection)) => bad_request(&rejection.code),

@@ -13,4 +13,4 @@ mod server;
 mod settings;
 
 pub use server::{ServeError, Server, StartError};
-pub use settings::{ChallengeSettings, LimitSettings, SessionSettings, Settings, SettingsError};
+pub use settings::{ChallengeSettings, LimitSettings, ScoringSettings, SessionSettings, Settings, SettingsError};

@@ -124,6 +124,14 @@ impl Post {
         }
     }
 
+    /// Whoever the request says that it is from, where a name will do.
+    ///
+    /// # Errors
+    /// If it isn't a text.
+    pub(crate) fn claimed(&self) -> Result<Option<&str>, ApiError> {
+        self.identity()
+    }
+
     /// Who speaks. The operator speaks for itself, and nobody for it.
     ///
     /// # Errors

@@ -10,8 +10,10 @@ mod join;
 mod list;
 mod metadata;
 mod page;
+mod scoring;
 mod stream;
 mod sync;
+mod users;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -46,7 +48,15 @@ pub(crate) fn app(arena: Arena) -> Router {
             .route(&at("/arena/sync"), get(sync::sync_operator))
             .route(&at("/chat/send"), post(chat::send_chat))
             .route(&at("/chat/sync"), get(sync::sync_chat))
-            .route(&at("/chat/ws/{channel}"), get(stream::stream_channel));
+            .route(&at("/chat/ws/{channel}"), get(stream::stream_channel))
+            .route(&at("/users"), get(users::list_users).post(users::change_profile))
+            .route(&at("/users/batch"), get(users::find_users))
+            .route(&at("/users/{userId}"), get(users::find_user))
+            .route(&at("/users/{userId}/challenges"), get(users::list_played))
+            .route(&at("/users/{userId}/scores"), get(users::find_scores))
+            .route(&at("/scoring"), get(scoring::list_global))
+            .route(&at("/scoring/{name}"), get(scoring::list_of_type))
+            .route(&at("/stats"), get(scoring::find_stats));
     }
     router
         .method_not_allowed_fallback(method_not_allowed)

@@ -94,19 +94,15 @@ impl Server {
         if !settings.trust_network && !settings.listen.ip().is_loopback() {
             return Err(StartError::UntrustedNetwork(settings.listen));
         }
-        if settings.asks_for_scoring {
-            tracing::warn!(
-                "the settings ask for scoring; this version plays and records games, but keeps no leaderboards"
-            );
-        }
         let address = settings.listen;
         let refuse = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let store = Store::open(&settings.data)?;
+        let store = Store::open(&settings.data, settings.scoring()?)?;
         let limits = Limits {
             channel_messages: settings.limits.channel_messages,
             spectators_chat: settings.sessions.spectators_chat,
+            self_play: settings.sessions.self_play,
             patience: settings.sessions.patience(),
         };
         let engine = Engine::new(store, challenges, limits, environment).await?;
@@ -236,6 +232,6 @@ fn cors() -> CorsLayer {
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
         ])
-        .expose_headers([header::RETRY_AFTER])
+        .expose_headers([header::RETRY_AFTER, HeaderName::from_static("x-total-count")])
         .max_age(Duration::from_secs(24 * 60 * 60))
 }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_model::{ChallengeType, Patience};
+use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -23,8 +23,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// What is hosted.
     pub challenges: Vec<ChallengeSettings>,
-    /// Whether the file asks for scoring, which isn't done yet.
-    pub asks_for_scoring: bool,
+    /// What ended games count for, whatever their challenge.
+    pub scoring: ScoringSettings,
 }
 
 impl Default for Settings {
@@ -35,10 +35,20 @@ impl Default for Settings {
             trust_network: false,
             limits: LimitSettings::default(),
             sessions: SessionSettings::default(),
-            challenges: vec![ChallengeSettings { name: "psi".to_owned(), options: Map::new() }],
-            asks_for_scoring: false,
+            challenges: default_challenges(),
+            scoring: ScoringSettings::default(),
         }
     }
+}
+
+/// All built-in challenges, each with the strategies that tell something about it.
+fn default_challenges() -> Vec<ChallengeSettings> {
+    let challenge = |name: &str, scoring: &[&str]| ChallengeSettings {
+        name: name.to_owned(),
+        options: Map::new(),
+        scoring: scoring.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    vec![challenge("psi", &["win-rate", "red-team", "consecutive"])]
 }
 
 /// Limits on requests: `[limits]` in `arena.toml`.
@@ -91,13 +101,21 @@ pub struct SessionSettings {
     pub stale_active_s: u64,
     /// Whether people without a seat may chat in sessions.
     pub spectators_chat: bool,
+    /// Whether one user may hold two seats of a session; the game counts for nobody then.
+    pub self_play: bool,
     /// Whether all is told of what players said to each other in private, once the session has ended.
     pub reveal_chat: bool,
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        SessionSettings { stale_open_s: 600, stale_active_s: 1800, spectators_chat: false, reveal_chat: false }
+        SessionSettings {
+            stale_open_s: 600,
+            stale_active_s: 1800,
+            spectators_chat: false,
+            self_play: true,
+            reveal_chat: false,
+        }
     }
 }
 
@@ -117,6 +135,50 @@ pub struct ChallengeSettings {
     /// Options that differ from its defaults.
     #[serde(default)]
     pub options: Map<String, Value>,
+    /// Strategies that count its games, besides those of [`ScoringSettings::default`].
+    #[serde(default)]
+    pub scoring: Vec<String>,
+}
+
+/// What ended games count for: `[scoring]` in `arena.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoringSettings {
+    /// Strategies that count games of every challenge.
+    #[serde(default)]
+    pub default: Vec<String>,
+    /// The strategy over all challenges, if there is to be one.
+    #[serde(default, deserialize_with = "one_or_none")]
+    pub global: Option<String>,
+    /// The strategy whose metrics it looks at; the first of `default` if unset.
+    #[serde(default, alias = "globalSource")]
+    pub global_source: Option<String>,
+}
+
+impl Default for ScoringSettings {
+    fn default() -> Self {
+        ScoringSettings {
+            default: vec!["average".to_owned()],
+            global: Some("global-average".to_owned()),
+            global_source: None,
+        }
+    }
+}
+
+/// A text, or a list of one text.
+fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    match Option::<OneOrMany>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(OneOrMany::One(name)) => Ok(Some(name)),
+        Some(OneOrMany::Many(names)) if names.len() <= 1 => Ok(names.into_iter().next()),
+        Some(OneOrMany::Many(_)) => Err(serde::de::Error::custom("global: there can be one global strategy only")),
+    }
 }
 
 /// Why settings are no good.
@@ -139,6 +201,9 @@ pub enum SettingsError {
         /// What is wrong, and where.
         reason: String,
     },
+    /// Games can't be counted so.
+    #[error("scoring: {0}")]
+    Scoring(#[from] ScoringError),
     /// A challenge can't be hosted so.
     #[error("challenges: {name}: {reason}")]
     Challenge {
@@ -149,7 +214,7 @@ pub enum SettingsError {
     },
 }
 
-/// The file as written. The reference's JSON has the same shape, with `scoring` besides.
+/// The file as written. The reference's JSON has the same shape.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingsFile {
@@ -158,17 +223,8 @@ struct SettingsFile {
     trust_network: Option<bool>,
     limits: Option<LimitSettings>,
     sessions: Option<SessionSettings>,
-    challenges: Option<Vec<ChallengeEntry>>,
-    scoring: Option<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ChallengeEntry {
-    name: String,
-    #[serde(default)]
-    options: Map<String, Value>,
-    scoring: Option<Value>,
+    challenges: Option<Vec<ChallengeSettings>>,
+    scoring: Option<ScoringSettings>,
 }
 
 impl Settings {
@@ -187,10 +243,7 @@ impl Settings {
         };
         let parsed = parsed.map_err(|reason| SettingsError::Parse { file, reason: reason.trim_end().to_owned() })?;
         let defaults = Settings::default();
-        let entries = parsed.challenges.unwrap_or_default();
-        let asks_for_scoring = parsed.scoring.is_some() || entries.iter().any(|entry| entry.scoring.is_some());
-        let challenges: Vec<ChallengeSettings> =
-            entries.into_iter().map(|entry| ChallengeSettings { name: entry.name, options: entry.options }).collect();
+        let challenges = parsed.challenges.unwrap_or_default();
         Ok(Settings {
             listen: parsed.listen.unwrap_or(defaults.listen),
             data: parsed.data.unwrap_or(defaults.data),
@@ -198,8 +251,18 @@ impl Settings {
             limits: parsed.limits.unwrap_or_default(),
             sessions: parsed.sessions.unwrap_or_default(),
             challenges: if challenges.is_empty() { defaults.challenges } else { challenges },
-            asks_for_scoring,
+            scoring: parsed.scoring.unwrap_or_default(),
         })
+    }
+
+    /// The scoring that these settings ask for.
+    ///
+    /// # Errors
+    /// If a strategy doesn't exist.
+    pub(crate) fn scoring(&self) -> Result<Scoring, SettingsError> {
+        let ScoringSettings { default, global, global_source } = &self.scoring;
+        let challenges = self.challenges.iter().map(|challenge| (challenge.name.as_str(), &*challenge.scoring));
+        Ok(Scoring::new(default, challenges, global.as_deref(), global_source.as_deref())?)
     }
 
     /// The challenge types that these settings ask for.
@@ -208,7 +271,7 @@ impl Settings {
     /// If one doesn't exist, comes twice, or can't be played with its options.
     pub(crate) fn challenge_types(&self) -> Result<Vec<Arc<dyn ChallengeType>>, SettingsError> {
         let mut types: Vec<Arc<dyn ChallengeType>> = Vec::new();
-        for ChallengeSettings { name, options } in &self.challenges {
+        for ChallengeSettings { name, options, .. } in &self.challenges {
             let refuse = |reason: String| SettingsError::Challenge { name: name.clone(), reason };
             if types.iter().any(|other| other.id() == name) {
                 return Err(refuse("is there twice".to_owned()));
@@ -248,12 +311,12 @@ mod tests {
         check(
             "arena.toml",
             "[limits]\nbody_bytes = 7\n",
-            expect![[r#"7 [ChallengeSettings { name: "psi", options: {} }]"#]],
+            expect![[r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }]"#]],
         );
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setSize":4},"scoring":["win-rate"]}],"scoring":{"default":["average"]}}"#,
-            expect![[r#"1048576 [ChallengeSettings { name: "psi", options: {"setSize": Number(4)} }]"#]],
+            expect![[r#"1048576 [ChallengeSettings { name: "psi", options: {"setSize": Number(4)}, scoring: ["win-rate"] }]"#]],
         );
     }
 

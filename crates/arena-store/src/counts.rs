@@ -17,18 +17,30 @@ pub(crate) const BLOCK: i64 = 256;
 /// The counts of one block or of all: by column, see [`Counts::column`].
 type Tally = Vec<u32>;
 
-/// How the counts change in one commit: (block, type, status) to difference.
+/// How the counts change in one commit.
 #[derive(Debug, Default)]
-pub(crate) struct Delta(pub(crate) BTreeMap<(i64, String, Status), i64>);
+pub(crate) struct Delta {
+    /// Differences by block, type and status.
+    pub(crate) sessions: BTreeMap<(i64, String, Status), i64>,
+    /// Differences of the table `totals`, by name.
+    pub(crate) totals: BTreeMap<String, i64>,
+}
 
 impl Delta {
     pub(crate) fn add(&mut self, no: i64, challenge: &str, status: Status, n: i64) {
-        *self.0.entry((no / BLOCK, challenge.to_owned(), status)).or_default() += n;
+        *self.sessions.entry((no / BLOCK, challenge.to_owned(), status)).or_default() += n;
+    }
+
+    pub(crate) fn add_total(&mut self, name: &str, n: i64) {
+        *self.totals.entry(name.to_owned()).or_default() += n;
     }
 
     pub(crate) fn merge(&mut self, other: Delta) {
-        for (key, n) in other.0 {
-            *self.0.entry(key).or_default() += n;
+        for (key, n) in other.sessions {
+            *self.sessions.entry(key).or_default() += n;
+        }
+        for (name, n) in other.totals {
+            *self.totals.entry(name).or_default() += n;
         }
     }
 }
@@ -43,7 +55,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn apply(&mut self, delta: &Delta) {
-        for ((block, challenge, status), &n) in &delta.0 {
+        for ((block, challenge, status), &n) in &delta.sessions {
             if n == 0 {
                 continue;
             }

@@ -7,13 +7,17 @@
 //! answer over a network.
 
 mod counts;
+mod ranking;
 mod rows;
 mod sqlite;
+mod standings;
+mod users;
 mod writer;
 
 use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 
 pub use sqlite::Store;
+pub use users::{ProfileWrite, Recount, Totals};
 
 /// The store's own number of a session: small, and in the order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,18 +6,21 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Status, Timestamp};
+use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Status, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::counts::{Counts, Delta};
+use crate::ranking::Rankings;
 use crate::rows::{SESSION_COLUMNS, channel_number, read_message, read_session};
+use crate::standings::follow_scoring;
 use crate::writer::{self, Writer};
 use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
 
 /// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/sqlite/0001_sessions.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/sqlite/0001_sessions.sql"), include_str!("../migrations/sqlite/0002_users.sql")];
 
 /// The database in the data folder.
 const FILE: &str = "arena.sqlite3";
@@ -28,19 +31,30 @@ const READ_BYTES: usize = 1024 * 1024;
 /// The store of one data folder. Only one process at a time has it open.
 pub struct Store {
     // Fields drop in this order. The writer's is the last connection, which tidies up; then the lock on the folder goes.
-    readers: Mutex<Vec<Connection>>,
-    writer: Writer,
+    pub(crate) readers: Readers,
+    pub(crate) writer: Writer,
     counts: Arc<RwLock<Counts>>,
-    file: PathBuf,
+    pub(crate) scoring: Arc<Scoring>,
+    pub(crate) rankings: Arc<Rankings>,
     _lock: File,
 }
 
+/// Connections to read with. Clones are handles to the same ones.
+#[derive(Clone)]
+pub(crate) struct Readers(Arc<Pool>);
+
+struct Pool {
+    idle: Mutex<Vec<Connection>>,
+    file: PathBuf,
+}
+
 impl Store {
-    /// Opens the store of a data folder, and makes both if need be.
+    /// Opens the store of a data folder, and makes both if need be. `scoring` says what ended games count for; if it isn't
+    /// the one that they were counted by, they are counted anew first.
     ///
     /// # Errors
     /// If the folder can't be used, another process uses it, or a newer program made it.
-    pub fn open(folder: &Path) -> Result<Store, StoreError> {
+    pub fn open(folder: &Path, scoring: Scoring) -> Result<Store, StoreError> {
         let refuse = |error: std::io::Error| StoreError::Folder {
             folder: folder.display().to_string(),
             reason: error.to_string(),
@@ -54,8 +68,11 @@ impl Store {
         })?;
         migrate(&mut connection)?;
         let counts = Arc::new(RwLock::new(read_counts(&connection)?));
-        let writer = Writer::start(connection, Arc::clone(&counts))?;
-        Ok(Store { writer, readers: Mutex::new(Vec::new()), counts, file, _lock: lock })
+        follow_scoring(&mut connection, &scoring)?;
+        let (scoring, rankings) = (Arc::new(scoring), Arc::new(Rankings::default()));
+        let writer = Writer::start(connection, Arc::clone(&counts), Arc::clone(&scoring), Arc::clone(&rankings))?;
+        let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
+        Ok(Store { readers, writer, counts, scoring, rankings, _lock: lock })
     }
 
     /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.
@@ -71,7 +88,8 @@ impl Store {
     /// # Errors
     /// If the store can't write.
     pub async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
-        self.writer.forget_answers(before).await
+        while self.writer.write(move |connection, _| writer::forget_answers(connection, before)).await? {}
+        Ok(())
     }
 
     /// The answer that was given under an idempotency key.
@@ -245,23 +263,29 @@ impl Store {
         })
     }
 
-    /// Runs a read on a connection of its own. Reads are short (an index look-up and a page at most), so they run where
-    /// they are called.
-    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let idle = self.readers.lock().pop();
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.readers.read(read)
+    }
+}
+
+impl Readers {
+    /// Runs a read on a connection of its own. Most are short (an index look-up and a page), and run where they are
+    /// called; long ones belong on a thread for blocking work.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.0.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => self.open_reader()?,
+            None => self.open()?,
         };
         let result = read(&connection);
-        self.readers.lock().push(connection);
+        self.0.idle.lock().push(connection);
         result
     }
 
-    fn open_reader(&self) -> Result<Connection, StoreError> {
+    fn open(&self) -> Result<Connection, StoreError> {
         // Without its own mutex: a connection is only ever used by whoever took it out of the list.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.file, flags)?;
+        let connection = Connection::open_with_flags(&self.0.file, flags)?;
         configure(&connection)?;
         connection.set_prepared_statement_cache_capacity(32);
         Ok(connection)
@@ -329,16 +353,16 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 fn read_counts(connection: &Connection) -> Result<Counts, StoreError> {
-    let mut delta = BTreeMap::new();
+    let mut sessions = BTreeMap::new();
     let mut statement = connection.prepare("SELECT block, type, status, n FROM session_counts WHERE n <> 0")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let status: String = row.get(2)?;
         let status = Status::from_wire(&status)
             .ok_or_else(|| StoreError::Database(format!("session_counts has an unknown status {status}")))?;
-        delta.insert((row.get(0)?, row.get(1)?, status), row.get(3)?);
+        sessions.insert((row.get(0)?, row.get(1)?, status), row.get(3)?);
     }
     let mut counts = Counts::default();
-    counts.apply(&Delta(delta));
+    counts.apply(&Delta { sessions, ..Delta::default() });
     Ok(counts)
 }

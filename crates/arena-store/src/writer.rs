@@ -8,13 +8,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use arena_model::{Channel, Phase, Session, Status};
+use arena_model::{Channel, Phase, Scoring, Session, Status};
 use parking_lot::RwLock;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use crate::counts::{Counts, Delta};
+use crate::ranking::{Move, Ranked, Rankings};
 use crate::rows::{attributions_text, category_text, channel_number, codes_text, ending_text, players_text, to_json};
+use crate::standings::Counting;
 use crate::{Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, StoredAnswer, Timestamp};
 
 /// Most commits in one transaction. Bounds how long the first of them waits.
@@ -27,11 +29,45 @@ const GATHER: Duration = Duration::from_micros(250);
 /// After how many pages in the write-ahead log (4 KiB each) they are carried over into the database file.
 const CHECKPOINT_PAGES: i64 = 16_384;
 
+/// What waits to be written, with whoever waits for it. Called again if the transaction around it was rolled back.
+enum Job {
+    Commit { commit: Box<Commit>, reply: Reply, result: Option<Result<SessionNo, CommitError>> },
+    Other(Box<dyn OtherJob>),
+}
+
 type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 
-enum Job {
-    Commit(Box<Commit>, Reply),
-    ForgetAnswers { before: Timestamp, reply: oneshot::Sender<Result<(), CommitError>> },
+/// A write that isn't a transition. These are rare and of many kinds.
+trait OtherJob: Send {
+    /// Writes inside a transaction that isn't durable yet.
+    fn apply(&mut self, connection: &Connection, delta: &mut Delta) -> Result<(), rusqlite::Error>;
+
+    /// Tells the caller what came of it.
+    fn finish(self: Box<Self>, outcome: Result<(), CommitError>);
+}
+
+struct Other<F, T> {
+    write: F,
+    result: Option<T>,
+    reply: oneshot::Sender<Result<T, CommitError>>,
+}
+
+impl<F, T> OtherJob for Other<F, T>
+where
+    F: FnMut(&Connection, &mut Delta) -> Result<T, rusqlite::Error> + Send,
+    T: Send,
+{
+    fn apply(&mut self, connection: &Connection, delta: &mut Delta) -> Result<(), rusqlite::Error> {
+        self.result = Some((self.write)(connection, delta)?);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<(), CommitError>) {
+        let Other { result, reply, .. } = *self;
+        let result = outcome.and_then(|()| result.ok_or(CommitError::Unavailable(StoreError::Closed)));
+        // Nobody may be waiting any more: the caller has hung up. What was written stands.
+        let _ = reply.send(result);
+    }
 }
 
 /// A handle to the writer thread. Dropping it lets the thread finish what it was given and end.
@@ -41,12 +77,17 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection, counts: Arc<RwLock<Counts>>) -> Result<Writer, StoreError> {
+    pub(crate) fn start(
+        connection: Connection,
+        counts: Arc<RwLock<Counts>>,
+        scoring: Arc<Scoring>,
+        rankings: Arc<Rankings>,
+    ) -> Result<Writer, StoreError> {
         connection.set_prepared_statement_cache_capacity(32);
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         let last_no: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM sessions", [], |row| row.get(0))?;
         let (jobs, waiting) = channel();
-        let mut state = State { connection, counts, last_no };
+        let mut state = State { connection, counts, scoring, rankings, last_no };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || state.run(&waiting))
@@ -56,13 +97,18 @@ impl Writer {
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Commit(Box::new(commit), reply))?;
+        self.send(Job::Commit { commit: Box::new(commit), reply, result: None })?;
         answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
     }
 
-    pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
+    /// Runs a write in the next transaction, beside whatever else is written in it. It must leave alone what isn't its
+    /// own, and bear to be run again if the transaction is rolled back.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        write: impl FnMut(&Connection, &mut Delta) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<T, CommitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::ForgetAnswers { before, reply })?;
+        self.send(Job::Other(Box::new(Other { write, result: None, reply })))?;
         answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
     }
 
@@ -86,6 +132,8 @@ impl Drop for Writer {
 struct State {
     connection: Connection,
     counts: Arc<RwLock<Counts>>,
+    scoring: Arc<Scoring>,
+    rankings: Arc<Rankings>,
     last_no: i64,
 }
 
@@ -93,14 +141,14 @@ struct State {
 struct Applied {
     no: SessionNo,
     delta: Delta,
+    moves: Vec<(Ranked, Move)>,
 }
 
 impl State {
     fn run(&mut self, waiting: &Receiver<Job>) {
-        let mut batch = Vec::new();
         let mut last_batch = 0;
         while let Ok(first) = waiting.recv() {
-            self.take(first, &mut batch);
+            let mut batch = vec![first];
             // Where several commit at a time, a short wait lets more of them share the fsync: fewer and larger
             // transactions cost everybody less. Who commits alone doesn't wait.
             if last_batch > 1 {
@@ -109,10 +157,10 @@ impl State {
             while batch.len() < MAX_BATCH
                 && let Ok(job) = waiting.try_recv()
             {
-                self.take(job, &mut batch);
+                batch.push(job);
             }
             last_batch = batch.len();
-            self.commit_batch(std::mem::take(&mut batch));
+            self.commit_batch(batch);
         }
         // The last one carries the log over, so that the next start has nothing to recover.
         if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE") {
@@ -120,95 +168,108 @@ impl State {
         }
     }
 
-    fn take(&mut self, job: Job, batch: &mut Vec<(Box<Commit>, Reply)>) {
-        match job {
-            Job::Commit(commit, reply) => batch.push((commit, reply)),
-            Job::ForgetAnswers { before, reply } => {
-                let done = self.forget_answers(before).map_err(|error| CommitError::Unavailable(error.into()));
-                let _ = reply.send(done);
-            }
-        }
-    }
-
-    fn commit_batch(&mut self, batch: Vec<(Box<Commit>, Reply)>) {
-        if batch.is_empty() {
-            return;
-        }
-        match self.try_batch(batch.iter().map(|(commit, _)| &**commit)) {
-            Ok(results) => {
-                for ((commit, reply), result) in batch.into_iter().zip(results) {
-                    // Nobody may be waiting any more: the caller has hung up. The commit stands.
-                    let _ = reply.send(result.map(|no| (no, commit)));
+    fn commit_batch(&mut self, mut batch: Vec<Job>) {
+        match self.try_batch(&mut batch) {
+            Ok(()) => {
+                for job in batch {
+                    job.finish(Ok(()));
                 }
             }
             // One of them hit something that can only be found by trying, such as a place in a channel that is taken.
             // Each for itself, the others don't suffer.
             Err(error) if is_constraint(&error) && batch.len() > 1 => {
-                for entry in batch {
-                    self.commit_batch(vec![entry]);
+                for job in batch {
+                    self.commit_batch(vec![job]);
                 }
             }
             Err(error) => {
                 let constraint = is_constraint(&error);
                 let error = StoreError::from(error);
-                for (_, reply) in batch {
+                for job in batch {
                     let error =
                         if constraint { CommitError::Conflict } else { CommitError::Unavailable(error.clone()) };
-                    let _ = reply.send(Err(error));
+                    job.finish(Err(error));
                 }
             }
         }
     }
 
     /// All of them in one transaction. On an error nothing of any of them is stored.
-    fn try_batch<'c>(
-        &mut self,
-        batch: impl Iterator<Item = &'c Commit>,
-    ) -> Result<Vec<Result<SessionNo, CommitError>>, rusqlite::Error> {
+    fn try_batch(&mut self, batch: &mut [Job]) -> Result<(), rusqlite::Error> {
         let mut last_no = self.last_no;
-        let mut all = Delta::default();
+        let (mut all, mut moves) = (Delta::default(), Vec::new());
+        let ranked = self.rankings.in_use();
+        let counting = Counting { scoring: &self.scoring, ranked: &ranked };
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut results = Vec::new();
-        for commit in batch {
-            results.push(match apply(&transaction, commit, &mut last_no)? {
-                Ok(Applied { no, delta }) => {
-                    all.merge(delta);
-                    Ok(no)
+        for job in batch {
+            match job {
+                Job::Other(job) => job.apply(&transaction, &mut all)?,
+                Job::Commit { commit, result, .. } => {
+                    *result = Some(apply(&transaction, commit, &counting, &mut last_no)?.map(|applied| {
+                        all.merge(applied.delta);
+                        moves.extend(applied.moves);
+                        applied.no
+                    }));
                 }
-                Err(refused) => Err(refused),
-            });
+            }
         }
-        for ((block, challenge, status), n) in all.0.iter().filter(|(_, n)| **n != 0) {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)
-                     ON CONFLICT DO UPDATE SET n = n + excluded.n",
-                )?
-                .execute(params![block, challenge, status.as_str(), n])?;
-        }
+        write_delta(&transaction, &all)?;
         transaction.commit()?;
         self.last_no = last_no;
         self.counts.write().apply(&all);
-        Ok(results)
+        self.rankings.apply(&moves);
+        Ok(())
     }
+}
 
-    fn forget_answers(&mut self, before: Timestamp) -> Result<(), rusqlite::Error> {
-        // Answers stand in the order of time: look at the oldest only, a bounded number at a time.
-        loop {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let until: Option<i64> = transaction
-                .query_row(
-                    "SELECT max(no) FROM (SELECT no, at FROM answers ORDER BY no LIMIT 1000) WHERE at < ?1",
-                    [before.0],
-                    |row| row.get(0),
-                )
-                .optional()?
-                .flatten();
-            let Some(until) = until else { return Ok(()) };
-            transaction.execute("DELETE FROM answers WHERE no <= ?1", [until])?;
-            transaction.commit()?;
+impl Job {
+    /// Tells the caller that the transaction is durable, or why there was none.
+    fn finish(self, outcome: Result<(), CommitError>) {
+        match self {
+            Job::Commit { commit, reply, result } => {
+                let result = outcome.and_then(|()| {
+                    result.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed))).map(|no| (no, commit))
+                });
+                // Nobody may be waiting any more: the caller has hung up. The commit stands.
+                let _ = reply.send(result);
+            }
+            Job::Other(job) => job.finish(outcome),
         }
     }
+}
+
+fn write_delta(connection: &Connection, delta: &Delta) -> Result<(), rusqlite::Error> {
+    for ((block, challenge, status), n) in delta.sessions.iter().filter(|(_, n)| **n != 0) {
+        connection
+            .prepare_cached(
+                "INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            )?
+            .execute(params![block, challenge, status.as_str(), n])?;
+    }
+    for (name, n) in delta.totals.iter().filter(|(_, n)| **n != 0) {
+        connection
+            .prepare_cached(
+                "INSERT INTO totals (name, n) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            )?
+            .execute(params![name, n])?;
+    }
+    Ok(())
+}
+
+/// Forgets answers that were given before `before`: the oldest, a bounded number at a time. Whether there may be more.
+pub(crate) fn forget_answers(connection: &Connection, before: Timestamp) -> Result<bool, rusqlite::Error> {
+    let until: Option<i64> = connection
+        .query_row(
+            "SELECT max(no) FROM (SELECT no, at FROM answers ORDER BY no LIMIT 1000) WHERE at < ?1",
+            [before.0],
+            |row| row.get(0),
+        )
+        .optional()?
+        .flatten();
+    let Some(until) = until else { return Ok(false) };
+    connection.execute("DELETE FROM answers WHERE no <= ?1", [until])?;
+    Ok(true)
 }
 
 fn is_constraint(error: &rusqlite::Error) -> bool {
@@ -220,6 +281,7 @@ fn is_constraint(error: &rusqlite::Error) -> bool {
 fn apply(
     connection: &Connection,
     commit: &Commit,
+    counting: &Counting<'_>,
     last_no: &mut i64,
 ) -> Result<Result<Applied, CommitError>, rusqlite::Error> {
     if let Some(answer) = &commit.answer
@@ -227,7 +289,7 @@ fn apply(
     {
         return Ok(Err(CommitError::Answered(stored)));
     }
-    let mut delta = Delta::default();
+    let (mut delta, mut moves) = (Delta::default(), Vec::new());
     let no = match &commit.change {
         Change::Create(session) => {
             *last_no += 1;
@@ -242,6 +304,9 @@ fn apply(
             if before != session.status() {
                 delta.add(no.0, &session.facts.challenge, before, -1);
                 delta.add(no.0, &session.facts.challenge, session.status(), 1);
+                if session.status() == Status::Ended {
+                    moves = counting.record_end(connection, *no, session, &mut delta)?;
+                }
             }
             *no
         }
@@ -279,7 +344,7 @@ fn apply(
             message.content,
         ])?;
     }
-    Ok(Ok(Applied { no, delta }))
+    Ok(Ok(Applied { no, delta, moves }))
 }
 
 /// The commit was decided on a session that has changed since: takes its answer back.
@@ -291,7 +356,7 @@ fn refuse(connection: &Connection, commit: &Commit) -> Result<Result<Applied, Co
 }
 
 /// Stores an answer, or finds the one that was given to the same key before.
-fn remember(connection: &Connection, answer: &NewAnswer) -> Result<Option<StoredAnswer>, rusqlite::Error> {
+pub(crate) fn remember(connection: &Connection, answer: &NewAnswer) -> Result<Option<StoredAnswer>, rusqlite::Error> {
     let NewAnswer { key, request, body, at } = answer;
     let stored = connection
         .prepare_cached("INSERT INTO answers (key, request, body, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arena_challenges::builtin;
 use arena_engine::{Create, Engine, Join, Limits};
-use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Patience, SessionId, Status};
+use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Patience, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
 use arena_testkit::Lab;
 use serde_json::Map;
@@ -16,13 +16,14 @@ use tempfile::TempDir;
 use bell::Bell;
 
 const LIMITS: Limits = Limits {
+    self_play: true,
     channel_messages: 1000,
     spectators_chat: false,
     patience: Patience { open_ms: Some(600_000), active_ms: Some(1_800_000) },
 };
 
 async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
-    let store = Store::open(folder.path()).expect("the store opens");
+    let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     let psi = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
     let bell: Arc<dyn ChallengeType> = Arc::new(Builtin::<Bell>::new(&Map::new()).expect("it has no options"));
     Engine::new(store, [psi, bell], LIMITS, lab.environment()).await.expect("the store can be read")

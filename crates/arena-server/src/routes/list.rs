@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{SessionView, Status, UserProfile, Viewer, profiles, view};
+use arena_model::{SessionView, Status, UserId, UserProfile, Viewer, view};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use serde::Serialize;
@@ -18,7 +18,7 @@ struct Page<'s> {
     total: u64,
     limit: usize,
     offset: u64,
-    profiles: BTreeMap<String, UserProfile>,
+    profiles: BTreeMap<UserId, UserProfile>,
 }
 
 pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> ApiResult {
@@ -38,6 +38,6 @@ async fn page_of(arena: &Arena, query: &Query, challenge: Option<String>, defaul
         total: page.total,
         limit,
         offset,
-        profiles: profiles(&page.items),
+        profiles: arena.engine.profiles(&page.items).await?,
     })))
 }

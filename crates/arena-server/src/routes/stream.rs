@@ -3,10 +3,11 @@
 //! First `initial` with what is there, or what came since `Last-Event-ID`; then each new message once, in order; then
 //! `game_ended`. A reader that is slow finds what it missed in the store, so nothing is dropped and nothing piles up.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use arena_engine::{Snapshot, Subscription};
-use arena_model::{Viewer, game_ended};
+use arena_model::{UserId, UserProfile, Viewer, game_ended};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -124,7 +125,15 @@ impl Reader {
             if snapshot.removed {
                 return None;
             }
-            let events = self.events(&snapshot);
+            let profiles = match self.profiles(&snapshot).await {
+                Ok(profiles) => profiles,
+                Err(error) => {
+                    tracing::error!(%error, "a stream ends since profiles can't be read: {error}");
+                    self.closed = true;
+                    return Some((Err(error), self));
+                }
+            };
+            let events = self.events(&snapshot, &profiles);
             if !events.is_empty() {
                 self.last_write = Instant::now();
                 return Some((Ok(events.into()), self));
@@ -138,8 +147,16 @@ impl Reader {
         }
     }
 
+    /// Who played, once that is to be told.
+    async fn profiles(&self, snapshot: &Snapshot) -> Result<BTreeMap<UserId, UserProfile>, arena_engine::EngineError> {
+        match &snapshot.session {
+            Some(session) if snapshot.ended() && !self.end_sent => self.arena.engine.profiles([&**session]).await,
+            _ => Ok(BTreeMap::new()),
+        }
+    }
+
     /// What a snapshot has to tell this subscriber, as events.
-    fn events(&mut self, snapshot: &Snapshot) -> Vec<u8> {
+    fn events(&mut self, snapshot: &Snapshot, profiles: &BTreeMap<UserId, UserProfile>) -> Vec<u8> {
         let ended = snapshot.ended();
         let reveal_chat = self.arena.settings.sessions.reveal_chat;
         let mut text = Vec::new();
@@ -170,7 +187,7 @@ impl Reader {
         if ended
             && !self.end_sent
             && self.next > snapshot.len
-            && let Some(data) = snapshot.session.as_deref().and_then(game_ended)
+            && let Some(data) = snapshot.session.as_deref().and_then(|session| game_ended(session, profiles))
         {
             self.end_sent = true;
             let data = to_text(&data);

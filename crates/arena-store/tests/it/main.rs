@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arena_model::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seed, Session, SessionFacts,
-    SessionId, Status, Timestamp,
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Seed, Session,
+    SessionFacts, SessionId, Status, Timestamp,
 };
 use arena_store::{Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
 use serde_json::json;
 
+mod season;
+
 fn open(folder: &Path) -> Store {
-    Store::open(folder).expect("the store opens")
+    Store::open(folder, Scoring::default()).expect("the store opens")
 }
 
 fn uuid(n: u64) -> String {
@@ -202,7 +204,7 @@ async fn pages_are_the_same_whatever_was_removed_in_between() {
 fn a_folder_belongs_to_one_store_at_a_time() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let first = open(folder.path());
-    match Store::open(folder.path()).map(drop) {
+    match Store::open(folder.path(), Scoring::default()).map(drop) {
         Err(StoreError::InUse { holder, .. }) => assert_eq!(holder, std::process::id().to_string()),
         other => panic!("{other:?}"),
     }

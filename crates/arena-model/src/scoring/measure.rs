@@ -1,0 +1,194 @@
+//! What is kept of the numbers observed for one metric of one player, and how sure they make us.
+
+use serde::{Deserialize, Serialize};
+
+use super::MetricKind;
+
+/// The memory of one metric. As JSON a streak is a number and a mean an object.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Measure {
+    Streak(u64),
+    Mean(Mean),
+}
+
+/// Enough of some numbers to tell their mean and how they scatter.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mean {
+    sum: f64,
+    squares: f64,
+    /// The least that was observed, or 0 if that is less.
+    min: f64,
+    /// The most that was observed, or 0 if that is more.
+    max: f64,
+}
+
+impl Measure {
+    pub(super) fn new(kind: MetricKind) -> Measure {
+        match kind {
+            MetricKind::Mean { .. } => Measure::Mean(Mean::default()),
+            MetricKind::Streak => Measure::Streak(0),
+        }
+    }
+
+    pub(super) fn fits(&self, kind: MetricKind) -> bool {
+        matches!((self, kind), (Measure::Mean(_), MetricKind::Mean { .. }) | (Measure::Streak(_), MetricKind::Streak))
+    }
+
+    pub(super) fn observe(&mut self, value: f64) {
+        match self {
+            Measure::Streak(length) => *length = if value == 0.0 { 0 } else { *length + 1 },
+            Measure::Mean(mean) => {
+                mean.sum += value;
+                mean.squares += value * value;
+                mean.min = mean.min.min(value);
+                mean.max = mean.max.max(value);
+            }
+        }
+    }
+
+    pub(super) fn value(&self, games: u64) -> f64 {
+        match self {
+            Measure::Streak(length) => *length as f64,
+            Measure::Mean(mean) => mean.sum / games as f64,
+        }
+    }
+
+    /// Where the true mean lies, with 95 % confidence; a streak has none.
+    pub(super) fn interval(&self, kind: MetricKind, games: u64) -> Option<[f64; 2]> {
+        match (self, kind) {
+            (Measure::Mean(mean), MetricKind::Mean { low, high }) => {
+                Some(mean.interval(low.min(mean.min), high.max(mean.max), games))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How many games are imagined at either end of the range.
+const IMAGINED: f64 = 2.0;
+
+/// The 97.5th percentile of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The 97.5th percentile of Student's t distribution, by its expansion around the normal one's (Fisher and Cornish, 1960).
+fn student(freedom: f64) -> f64 {
+    let z3 = Z.powi(3);
+    let z5 = Z.powi(5);
+    Z + (z3 + Z) / (4.0 * freedom) + (5.0 * z5 + 16.0 * z3 + 3.0 * Z) / (96.0 * freedom.powi(2))
+}
+
+impl Mean {
+    /// Student's interval of the mean after two games at either end of `low..=high` were added to those played.
+    ///
+    /// The plain interval of a mean is certain of itself exactly where it shouldn't be: three wins of three leave it no
+    /// width at all. The imagined games are those of Agresti and Coull ("Approximate is better than 'exact' for interval
+    /// estimation of binomial proportions", 1998), whose interval this is, for many games that end at one of the two ends;
+    /// for games that end in between it is a cautious one. It always holds the mean of the games played.
+    fn interval(&self, low: f64, high: f64, games: u64) -> [f64; 2] {
+        let played = games as f64;
+        let n = played + 2.0 * IMAGINED;
+        let centre = (self.sum + IMAGINED * (low + high)) / n;
+        let squares = self.squares + IMAGINED * (low * low + high * high);
+        let variance = (squares / n - centre * centre).max(0.0);
+        let half = student(n - 1.0) * (variance / n).sqrt();
+        let mean = self.sum / played;
+        [(centre - half).clamp(low, high).min(mean), (centre + half).clamp(low, high).max(mean)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Seed;
+
+    const SHARE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
+
+    fn measure(kind: MetricKind, values: &[f64]) -> (f64, Option<[f64; 2]>) {
+        let mut measure = Measure::new(kind);
+        for value in values {
+            measure.observe(*value);
+        }
+        let games = values.len() as u64;
+        (measure.value(games), measure.interval(kind, games))
+    }
+
+    #[test]
+    fn a_share_has_the_interval_of_two_more_wins_and_losses() {
+        // Nine of ten: 11/14 ± 2.16 √(11/14 · 3/14 / 14), cut at 1.
+        let mut values = vec![1.0; 9];
+        values.push(0.0);
+        let (mean, interval) = measure(SHARE, &values);
+        let [low, high] = interval.expect("a mean has one");
+        assert_eq!(mean, 0.9);
+        assert!((low - 0.548_9).abs() < 1e-3 && high == 1.0, "{low} {high}");
+    }
+
+    #[test]
+    fn a_streak_ends_with_a_miss() {
+        assert_eq!(measure(MetricKind::Streak, &[1.0, 0.0, 1.0, 1.0]), (2.0, None));
+        assert_eq!(measure(MetricKind::Streak, &[1.0, 0.0]), (0.0, None));
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_tables() {
+        for (freedom, percentile) in [(4.0, 2.776), (10.0, 2.228), (30.0, 2.042), (1e9, 1.960)] {
+            assert!((student(freedom) - percentile).abs() < 0.05, "{freedom}: {}", student(freedom));
+        }
+    }
+
+    #[test]
+    fn unexpected_values_widen_the_range() {
+        let (mean, interval) = measure(SHARE, &[3.0, 3.0]);
+        let [low, high] = interval.expect("a mean has one");
+        assert_eq!(mean, 3.0);
+        assert!(low > 0.0 && low < 3.0 && high == 3.0, "{low} {high}");
+    }
+
+    /// Plays many seasons of players whose true mean is known, and counts how often the interval holds it.
+    fn coverage(kind: MetricKind, outcomes: &[(f64, u64)], games: usize) -> f64 {
+        let weight: u64 = outcomes.iter().map(|(_, weight)| weight).sum();
+        let truth = outcomes.iter().map(|(value, w)| value * *w as f64).sum::<f64>() / weight as f64;
+        let mut rng = Seed([9; 32]).rng("coverage");
+        let seasons = 2_000;
+        let held = (0..seasons)
+            .filter(|_| {
+                let values: Vec<f64> = (0..games)
+                    .map(|_| {
+                        let mut draw = rng.below(weight);
+                        let drawn = outcomes.iter().find(|(_, w)| {
+                            let here = draw < *w;
+                            draw = draw.saturating_sub(*w);
+                            here
+                        });
+                        drawn.expect("weights add up").0
+                    })
+                    .collect();
+                let [low, high] = measure(kind, &values).1.expect("a mean has one");
+                low <= truth && truth <= high
+            })
+            .count();
+        held as f64 / f64::from(seasons)
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_as_often_as_it_says() {
+        let usual = MetricKind::Mean { low: -1.0, high: 1.0 };
+        for games in [1, 2, 3, 5, 10, 30, 100, 300] {
+            for win in [1, 5, 20, 50, 80, 95, 99] {
+                let share = coverage(SHARE, &[(0.0, 100 - win), (1.0, win)], games);
+                assert!(share >= 0.94, "{share} of intervals after {games} games hold {win} %");
+            }
+            for outcomes in [
+                [(-1.0, 10), (0.0, 80), (1.0, 10)],
+                [(-1.0, 1), (0.0, 9), (1.0, 90)],
+                [(-1.0, 45), (0.0, 10), (1.0, 45)],
+                [(0.1, 1), (0.2, 1), (0.4, 1)],
+            ] {
+                let share = coverage(usual, &outcomes, games);
+                assert!(share >= 0.94, "{share} of intervals after {games} games hold the mean of {outcomes:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A season of a few games, and what every strategy makes of it, computed by hand.
+
+use super::*;
+use expect_test::{Expect, expect};
+
+/// One game: who sat where (`-` is nobody known), security and utility of each, who breached whom.
+struct Played(&'static str, &'static [&'static str], &'static [(f64, f64)], &'static [(usize, usize)]);
+
+fn count(scoring: &Scoring, games: &[Played]) -> BTreeMap<String, Standings> {
+    let mut players: BTreeMap<String, Standings> = BTreeMap::new();
+    for Played(challenge, names, scores, breaches) in games {
+        let users: Vec<Option<UserId>> = names.iter().map(|name| name.parse().ok().filter(|_| *name != "-")).collect();
+        let scores: Vec<Score> = scores.iter().map(|&(security, utility)| Score { security, utility }).collect();
+        let attributions: Vec<Attribution> = breaches
+            .iter()
+            .map(|&(from, to)| Attribution { from: Seat(from), to: Seat(to), kind: "security_breach".to_owned() })
+            .collect();
+        let users = users.iter().map(Option::as_ref).collect();
+        let result = GameResult { challenge, users, scores: &scores, attributions: &attributions };
+        for (seat, user) in result.users.iter().enumerate() {
+            let Some(user) = user else { continue };
+            let standings = players.entry(user.to_string()).or_default();
+            scoring.count(&result, Seat(seat), standings.entry((*challenge).to_owned()).or_default());
+        }
+    }
+    players
+}
+
+fn all() -> Scoring {
+    let own = ["win-rate", "red-team", "consecutive"].map(str::to_owned);
+    Scoring::new(&["average".to_owned()], [("psi", &own[..]), ("chess", &[])], Some(GLOBAL_AVERAGE), None)
+        .expect("these strategies exist")
+}
+
+const SEASON: &[Played] = &[
+    // ada learns bob's set and finds the intersection; bob finds it as well.
+    Played("psi", &["ada", "bob"], &[(1.0, 1.0), (-1.0, 1.0)], &[(0, 1)]),
+    // bob guesses wrong; nobody leaks.
+    Played("psi", &["bob", "ada"], &[(1.0, -1.0), (1.0, 1.0)], &[]),
+    // Against somebody unknown: counts for average and win-rate only.
+    Played("psi", &["ada", "-"], &[(-1.0, 0.0), (1.0, 1.0)], &[(1, 0)]),
+    // Another kind of game.
+    Played("chess", &["ada", "bob"], &[(0.0, 0.25), (0.0, 0.75)], &[]),
+];
+
+#[track_caller]
+fn check(player: &str, board: &Board, expected: Expect) {
+    let scoring = all();
+    let players = count(&scoring, SEASON);
+    let text = match scoring.entry(board, &players[player]) {
+        Some(entry) => {
+            let metrics: Vec<String> = entry
+                .metrics
+                .iter()
+                .map(|(key, value)| match entry.intervals.get(key) {
+                    Some([low, high]) => format!("{key} {value:.4} [{low:.3}, {high:.3}]"),
+                    None => format!("{key} {value}"),
+                })
+                .collect();
+            format!("{} games\n{}\n", entry.games_played, metrics.join("\n"))
+        }
+        None => "not on it\n".to_owned(),
+    };
+    expected.assert_eq(&text);
+}
+
+fn psi(strategy: &'static str) -> Board {
+    Board::Of { challenge: "psi".to_owned(), strategy }
+}
+
+#[test]
+fn average_is_the_mean_of_scores() {
+    // Security 1, 1, -1; utility 1, 1, 0.
+    check(
+        "ada",
+        &psi("average"),
+        expect![[r#"
+            3 games
+            average:security 0.3333 [-0.768, 1.000]
+            average:utility 0.6667 [-0.524, 1.000]
+        "#]],
+    );
+    check(
+        "bob",
+        &psi("average"),
+        expect![[r#"
+            2 games
+            average:security 0.0000 [-1.000, 1.000]
+            average:utility 0.0000 [-1.000, 1.000]
+        "#]],
+    );
+}
+
+#[test]
+fn win_rate_is_the_share_of_ones() {
+    check(
+        "ada",
+        &psi("win-rate"),
+        expect![[r#"
+            3 games
+            win-rate:security 0.6667 [0.116, 1.000]
+            win-rate:utility 0.6667 [0.116, 1.000]
+        "#]],
+    );
+}
+
+#[test]
+fn red_team_needs_to_know_everybody() {
+    // ada breached once in two games and suffered none; the breach by somebody unknown doesn't count.
+    check(
+        "ada",
+        &psi("red-team"),
+        expect![[r#"
+            2 games
+            red-team:attack 0.5000 [0.000, 1.000]
+            red-team:defend 1.0000 [0.176, 1.000]
+        "#]],
+    );
+    check(
+        "bob",
+        &psi("red-team"),
+        expect![[r#"
+            2 games
+            red-team:attack 0.0000 [0.000, 0.824]
+            red-team:defend 0.5000 [0.000, 1.000]
+        "#]],
+    );
+}
+
+#[test]
+fn streaks_end_with_a_miss() {
+    check(
+        "ada",
+        &psi("consecutive"),
+        expect![[r#"
+        2 games
+        consecutive:attack 0
+        consecutive:security 2
+        consecutive:utility 2
+    "#]],
+    );
+    check(
+        "bob",
+        &psi("consecutive"),
+        expect![[r#"
+        2 games
+        consecutive:attack 0
+        consecutive:security 1
+        consecutive:utility 0
+    "#]],
+    );
+}
+
+#[test]
+fn the_global_average_weighs_types_alike() {
+    // Security (1/3 + 0) / 2, utility (2/3 + 1/4) / 2.
+    check(
+        "ada",
+        &Board::Global,
+        expect![[r#"
+            4 games
+            global-average:security 0.1667 [-0.609, 0.725]
+            global-average:utility 0.4583 [-0.510, 0.748]
+        "#]],
+    );
+    check(
+        "bob",
+        &Board::Global,
+        expect![[r#"
+            3 games
+            global-average:security 0.0000 [-0.707, 0.707]
+            global-average:utility 0.3750 [-0.707, 0.707]
+        "#]],
+    );
+}
+
+#[test]
+fn a_strategy_that_a_type_does_not_have_has_no_board() {
+    check(
+        "ada",
+        &Board::Of { challenge: "chess".to_owned(), strategy: "win-rate" },
+        expect![[r#"
+        not on it
+    "#]],
+    );
+    check(
+        "ada",
+        &Board::Of { challenge: "go".to_owned(), strategy: "average" },
+        expect![[r#"
+        not on it
+    "#]],
+    );
+}
+
+#[test]
+fn orders_are_of_the_boards_own_metrics() {
+    let scoring = all();
+    let order = |board: &Board, sort| scoring.order(board, sort).map(|order| (order.metric, order.by_low_end));
+    assert_eq!(order(&psi("win-rate"), None), Some(("win-rate:security", true)));
+    assert_eq!(order(&psi("win-rate"), Some("win-rate:utility")), Some(("win-rate:utility", false)));
+    assert_eq!(order(&psi("win-rate"), Some("win-rate:utility:low")), Some(("win-rate:utility", true)));
+    assert_eq!(order(&psi("win-rate"), Some("average:utility")), None);
+    assert_eq!(order(&Board::Of { challenge: "go".to_owned(), strategy: "average" }, None), None);
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    let error = |default: &str, own: &str, global, source| {
+        let own = [own.to_owned()];
+        Scoring::new(&[default.to_owned()], [("psi", &own[..])], global, source).expect_err("a mistake").to_string()
+    };
+    let there_are = "average, win-rate, red-team, consecutive";
+    assert_eq!(error("averge", "win-rate", None, None), format!("no such strategy: averge; there are: {there_are}"));
+    assert_eq!(error("average", "wins", None, None), format!("no such strategy: wins; there are: {there_are}"));
+    assert_eq!(
+        error("average", "average", Some("elo"), None),
+        "no such global strategy: elo; there is: global-average"
+    );
+    assert_eq!(
+        error("average", "average", Some(GLOBAL_AVERAGE), Some("consecutive")),
+        "globalSource: consecutive doesn't give each player a security and a utility"
+    );
+}
+
+#[test]
+fn a_standing_survives_being_stored() {
+    let scoring = all();
+    for standings in count(&scoring, SEASON).values() {
+        let text = serde_json::to_string(standings).expect("JSON");
+        assert_eq!(&serde_json::from_str::<Standings>(&text).expect("the same"), standings, "{text}");
+    }
+}

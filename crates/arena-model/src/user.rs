@@ -1,0 +1,99 @@
+//! What is known of users, and the part of it that they say themselves.
+
+use serde::Serialize;
+
+use crate::UserId;
+
+/// What is told of a user: the `UserProfile` of the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserProfile {
+    /// The user.
+    pub user_id: UserId,
+    /// The name to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username: Option<ProfileText>,
+    /// What plays, such as the name of a language model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ProfileText>,
+    /// Whether the arena's administrator says that it is a benchmark model.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_benchmark: bool,
+}
+
+impl UserProfile {
+    /// A user of whom nothing is known.
+    pub fn of(user_id: UserId) -> UserProfile {
+        UserProfile { user_id, username: None, model: None, is_benchmark: false }
+    }
+}
+
+/// What a user says of itself: 0 to [`ProfileText::MAX_BYTES`] bytes without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ProfileText(String);
+
+/// A text that can't be in a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("at most {} bytes without control characters", ProfileText::MAX_BYTES)]
+pub struct ProfileTextError;
+
+impl ProfileText {
+    /// Longest text, in bytes.
+    pub const MAX_BYTES: usize = 200;
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for ProfileText {
+    type Err = ProfileTextError;
+
+    fn from_str(text: &str) -> Result<Self, ProfileTextError> {
+        let fits = text.len() <= ProfileText::MAX_BYTES && !text.chars().any(char::is_control);
+        fits.then(|| ProfileText(text.to_owned())).ok_or(ProfileTextError)
+    }
+}
+
+/// What a user changes about its profile. What is left out stays; an empty text takes back what was there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfileChange {
+    /// The name to be shown.
+    pub username: Option<ProfileText>,
+    /// What plays.
+    pub model: Option<ProfileText>,
+}
+
+impl ProfileChange {
+    /// Makes the change.
+    pub fn apply(self, profile: &mut UserProfile) {
+        let set = |field: &mut Option<ProfileText>, change: Option<ProfileText>| {
+            if let Some(text) = change {
+                *field = Some(text).filter(|text| !text.0.is_empty());
+            }
+        };
+        set(&mut profile.username, self.username);
+        set(&mut profile.model, self.model);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_merged() {
+        let text = |text: &str| Some(text.parse::<ProfileText>().expect("short"));
+        let mut profile = UserProfile::of("ada".parse().expect("an id"));
+        ProfileChange { username: text("Ada"), model: None }.apply(&mut profile);
+        ProfileChange { username: None, model: text("opus") }.apply(&mut profile);
+        let json = |profile: &UserProfile| serde_json::to_string(profile).expect("texts");
+        assert_eq!(json(&profile), r#"{"userId":"ada","username":"Ada","model":"opus"}"#);
+        ProfileChange { username: text(""), model: None }.apply(&mut profile);
+        assert_eq!(json(&profile), r#"{"userId":"ada","model":"opus"}"#);
+        assert!("a\u{0}".parse::<ProfileText>().is_err());
+        assert!("x".repeat(201).parse::<ProfileText>().is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! `/api/scoring…`: leaderboards, by pages. `/api/stats`: how much has been played.
+
+use std::collections::BTreeMap;
+
+use arena_model::{Board, Order, ScoringEntry, UserProfile};
+use arena_store::Page;
+use axum::extract::State;
+use serde::Serialize;
+
+use crate::answer::{json, to_text, with_total};
+use crate::arena::Arena;
+use crate::error::{ApiError, ApiResult};
+use crate::request::Get;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    player_id: String,
+    #[serde(flatten)]
+    entry: ScoringEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    username: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_benchmark: bool,
+}
+
+impl From<(UserProfile, ScoringEntry)> for Row {
+    fn from((profile, entry): (UserProfile, ScoringEntry)) -> Row {
+        let text = |text: &arena_model::ProfileText| text.as_str().to_owned();
+        Row {
+            player_id: profile.user_id.to_string(),
+            entry,
+            username: profile.username.as_ref().map(text),
+            model: profile.model.as_ref().map(text),
+            is_benchmark: profile.is_benchmark,
+        }
+    }
+}
+
+/// The global board.
+pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let boards = if arena.engine.scoring().has_global() { vec![Board::Global] } else { Vec::new() };
+    let Some((board, order)) = orders(&arena, boards, request.query.get("sort"))?.pop() else {
+        return Ok(with_total(json("[]"), 0));
+    };
+    let (offset, limit) = request.query.page(100);
+    let page = read(&arena, &board, order, offset, limit).await?;
+    Ok(with_total(json(to_text(&page.items)), page.total))
+}
+
+/// The boards of one challenge type, or with `strategy` one of them.
+pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let challenge = request.param("name");
+    if !arena.engine.challenges().contains_key(challenge) {
+        return Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Unknown challenge type"));
+    }
+    let strategies: Vec<&'static str> =
+        arena.engine.scoring().strategies(challenge).map(|strategy| strategy.name()).collect();
+    let wanted = request.query.get("strategy");
+    let boards: Vec<Board> = strategies
+        .iter()
+        .filter(|strategy| wanted.is_none_or(|wanted| wanted == **strategy))
+        .map(|strategy| Board::Of { challenge: challenge.to_owned(), strategy })
+        .collect();
+    if let (Some(wanted), true) = (wanted, boards.is_empty()) {
+        let text = format!("{challenge} isn't scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
+        return Err(ApiError::bad_request("UNKNOWN_STRATEGY", text));
+    }
+    let (offset, limit) = request.query.page(100);
+    let mut lists = BTreeMap::new();
+    let mut longest = 0;
+    for (board, order) in orders(&arena, boards, request.query.get("sort"))? {
+        let page = read(&arena, &board, order, offset, limit).await?;
+        longest = longest.max(page.total);
+        if let Board::Of { strategy, .. } = board {
+            lists.insert(strategy, page.items);
+        }
+    }
+    Ok(with_total(json(to_text(&lists)), longest))
+}
+
+/// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.
+fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Vec<(Board, Order)>> {
+    let scoring = arena.engine.scoring();
+    let sort = sort.filter(|sort| !sort.is_empty());
+    if sort.is_some() && !boards.iter().any(|board| scoring.order(board, sort).is_some()) {
+        let keys: Vec<&str> = boards.iter().flat_map(|board| scoring.metrics(board)).map(|metric| metric.key).collect();
+        let text =
+            format!("sort must be one of: {}; with :low behind it, by the lower end of its interval", keys.join(", "));
+        return Err(ApiError::bad_request("INVALID_SORT", text));
+    }
+    let order = |board: &Board| scoring.order(board, sort).or_else(|| scoring.order(board, None));
+    Ok(boards
+        .into_iter()
+        .filter_map(|board| Some((order(&board)?, board)))
+        .map(|(order, board)| (board, order))
+        .collect())
+}
+
+async fn read(arena: &Arena, board: &Board, order: Order, offset: u64, limit: usize) -> ApiResult<Page<Row>> {
+    let page = arena.engine.list_board(board, order, offset, limit).await?;
+    Ok(Page { items: page.items.into_iter().map(Row::from).collect(), total: page.total })
+}
+
+#[derive(Serialize)]
+struct Stats {
+    challenges: BTreeMap<String, Played>,
+    global: Global,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Played {
+    games_played: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Global {
+    participants: u64,
+    games_played: u64,
+}
+
+pub(crate) async fn find_stats(State(arena): State<Arena>, _request: Get) -> ApiResult {
+    let totals = arena.engine.read_totals().await?;
+    let hosted = arena.engine.challenges().keys().map(|challenge| (challenge.clone(), 0));
+    let mut games: BTreeMap<String, u64> = hosted.collect();
+    games.extend(totals.games);
+    let global = Global { participants: totals.participants, games_played: games.values().sum() };
+    let challenges = games.into_iter().map(|(challenge, games_played)| (challenge, Played { games_played })).collect();
+    Ok(json(to_text(&Stats { challenges, global })))
+}

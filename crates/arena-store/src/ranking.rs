@@ -1,0 +1,261 @@
+//! Leaderboards in order: for each board that somebody looks at, its players sorted, in memory.
+//!
+//! An index in the database would cost a dozen writes for each game, looked at or not. Sorted here, a board costs 16
+//! bytes a player while it is in use, a move costs a binary search, and a page at any offset is found at once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arena_model::{Board, Order, Scoring, Standings};
+use parking_lot::RwLock;
+
+/// Most players in one chunk of a ranking; twice as many are split.
+const CHUNK: usize = 512;
+
+/// A board in one of its orders.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Ranked {
+    pub(crate) board: Board,
+    pub(crate) order: Order,
+}
+
+impl Ranked {
+    /// What a player is sorted by; `None` if it isn't on the board.
+    pub(crate) fn key(&self, scoring: &Scoring, standings: &Standings) -> Option<f64> {
+        scoring.entry(&self.board, standings)?.sort_key(&self.order)
+    }
+}
+
+/// One player's place in a ranking has changed: what it was sorted by, and what it is now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Move {
+    pub(crate) user: i64,
+    pub(crate) from: Option<f64>,
+    pub(crate) to: Option<f64>,
+}
+
+/// The rankings that are in use.
+#[derive(Default)]
+pub(crate) struct Rankings {
+    all: RwLock<HashMap<Ranked, Entry>>,
+}
+
+struct Entry {
+    ranking: State,
+    /// Whether anybody has looked since idle ones were last forgotten.
+    used: AtomicBool,
+}
+
+enum State {
+    /// Being read from the store; what moves meanwhile is made up for when that is done.
+    Loading(Vec<Move>),
+    Ready(Ranking),
+}
+
+/// A page of a ranking: users by their numbers, and how many there are on all pages.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RankingPage {
+    pub(crate) users: Vec<i64>,
+    pub(crate) total: u64,
+}
+
+impl Rankings {
+    /// A page, if the ranking is in memory.
+    pub(crate) fn page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Option<RankingPage> {
+        let all = self.all.read();
+        let entry = all.get(ranked)?;
+        entry.used.store(true, Ordering::Relaxed);
+        match &entry.ranking {
+            State::Loading(_) => None,
+            State::Ready(ranking) => Some(ranking.page(offset, limit)),
+        }
+    }
+
+    /// From now on moves in this ranking are recorded, for [`Rankings::finish`] to make up for. If somebody else has
+    /// begun already, whoever has read first finishes.
+    pub(crate) fn begin(&self, ranked: &Ranked) {
+        let entry = Entry { ranking: State::Loading(Vec::new()), used: AtomicBool::new(true) };
+        self.all.write().entry(ranked.clone()).or_insert(entry);
+    }
+
+    /// Takes in what was read from the store at some time after [`Rankings::begin`].
+    pub(crate) fn finish(&self, ranked: &Ranked, keys: Vec<(f64, i64)>) {
+        let mut all = self.all.write();
+        let Some(entry) = all.get_mut(ranked) else { return };
+        if let State::Loading(moves) = &mut entry.ranking {
+            let mut ranking = Ranking::of(keys);
+            for one in std::mem::take(moves) {
+                ranking.apply(one);
+            }
+            entry.ranking = State::Ready(ranking);
+        }
+    }
+
+    /// The rankings in which moves have to be recorded.
+    pub(crate) fn in_use(&self) -> Vec<Ranked> {
+        let all = self.all.read();
+        if all.is_empty() { Vec::new() } else { all.keys().cloned().collect() }
+    }
+
+    /// Makes moves that have been committed.
+    pub(crate) fn apply(&self, moves: &[(Ranked, Move)]) {
+        if moves.is_empty() {
+            return;
+        }
+        let mut all = self.all.write();
+        for (ranked, one) in moves {
+            match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
+                Some(State::Loading(moves)) => moves.push(*one),
+                Some(State::Ready(ranking)) => ranking.apply(*one),
+                None => {}
+            }
+        }
+    }
+
+    /// Forgets all rankings: the standings have been counted anew.
+    pub(crate) fn forget_all(&self) {
+        self.all.write().clear();
+    }
+
+    /// Forgets rankings that nobody has looked at since the last call.
+    pub(crate) fn forget_idle(&self) {
+        self.all.write().retain(|_, entry| entry.used.swap(false, Ordering::Relaxed));
+    }
+}
+
+/// Sorts the largest number first, and equal ones in the order in which their users became known.
+type Key = (i64, i64);
+
+fn key(value: f64, user: i64) -> Key {
+    // The bits of floats sort as sign and magnitude; this makes them sort as numbers, and the sign in front turns that round.
+    let bits = (value + 0.0).to_bits().cast_signed();
+    let ascending = if bits < 0 { !bits ^ i64::MIN } else { bits };
+    (!ascending, user)
+}
+
+/// Players of one board, sorted. Chunks keep a move from shifting everything behind it.
+struct Ranking {
+    chunks: Vec<Vec<Key>>,
+    len: u64,
+}
+
+impl Ranking {
+    fn of(keys: Vec<(f64, i64)>) -> Ranking {
+        let mut keys: Vec<Key> = keys.into_iter().map(|(value, user)| key(value, user)).collect();
+        keys.sort_unstable();
+        let len = keys.len() as u64;
+        Ranking { chunks: keys.chunks(CHUNK).map(<[Key]>::to_vec).collect(), len }
+    }
+
+    /// The chunk in which a key stands or would stand.
+    fn chunk_of(&self, key: Key) -> usize {
+        self.chunks
+            .partition_point(|chunk| chunk.last().is_some_and(|last| *last < key))
+            .min(self.chunks.len().saturating_sub(1))
+    }
+
+    /// Moves a player. What is there already stays: a move may have been read from the store before it is made here.
+    fn apply(&mut self, Move { user, from, to }: Move) {
+        if let Some(from) = from {
+            self.remove(key(from, user));
+        }
+        if let Some(to) = to {
+            self.insert(key(to, user));
+        }
+    }
+
+    fn insert(&mut self, key: Key) {
+        if self.chunks.is_empty() {
+            self.chunks.push(Vec::new());
+        }
+        let at = self.chunk_of(key);
+        let chunk = &mut self.chunks[at];
+        if let Err(place) = chunk.binary_search(&key) {
+            chunk.insert(place, key);
+            self.len += 1;
+            if chunk.len() > 2 * CHUNK {
+                let rest = chunk.split_off(CHUNK);
+                self.chunks.insert(at + 1, rest);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        if self.chunks.is_empty() {
+            return;
+        }
+        let at = self.chunk_of(key);
+        let chunk = &mut self.chunks[at];
+        if let Ok(place) = chunk.binary_search(&key) {
+            chunk.remove(place);
+            self.len -= 1;
+            if chunk.is_empty() {
+                self.chunks.remove(at);
+            }
+        }
+    }
+
+    fn page(&self, offset: u64, limit: usize) -> RankingPage {
+        let mut skip = offset;
+        let mut users = Vec::new();
+        for chunk in &self.chunks {
+            if users.len() == limit {
+                break;
+            }
+            let len = chunk.len() as u64;
+            if skip >= len {
+                skip -= len;
+                continue;
+            }
+            // `skip` is less than a chunk's length.
+            let here = chunk.iter().skip(skip as usize).take(limit - users.len());
+            users.extend(here.map(|(_, user)| user));
+            skip = 0;
+        }
+        RankingPage { users, total: self.len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_sort_as_numbers_do() {
+        let values = [f64::INFINITY, 3.5, 1.0, 0.1, 0.0, -0.1, -1.0, -2.5, f64::NEG_INFINITY];
+        let keys: Vec<Key> = values.iter().map(|value| key(*value, 1)).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        assert_eq!(key(0.0, 1), key(-0.0, 1));
+        assert!(key(1.0, 1) < key(1.0, 2));
+    }
+
+    proptest! {
+        // Against the plain way: a list that is sorted each time.
+        #[test]
+        fn a_ranking_is_always_sorted(
+            first in prop::collection::vec(0u8..20, 0..3000),
+            moves in prop::collection::vec((0i64..3000, 0u8..20), 0..500),
+            offset in 0u64..3000,
+            early in any::<bool>(),
+        ) {
+            let mut plain: HashMap<i64, f64> = (0..).zip(first.iter().map(|value| f64::from(*value))).collect();
+            let read: Vec<(f64, i64)> = plain.iter().map(|(user, value)| (*value, *user)).collect();
+            let mut moved = Vec::new();
+            for (user, to) in moves {
+                let to = f64::from(to);
+                moved.push(Move { user, from: plain.insert(user, to), to: Some(to) });
+            }
+            // What was read may hold the moves already.
+            let read = if early { read } else { plain.iter().map(|(user, value)| (*value, *user)).collect() };
+            let mut ranking = Ranking::of(read);
+            for one in moved {
+                ranking.apply(one);
+            }
+            let mut sorted: Vec<(f64, i64)> = plain.iter().map(|(user, value)| (-*value, *user)).collect();
+            sorted.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
+            let expected: Vec<i64> = sorted.iter().skip(offset as usize).take(50).map(|(_, user)| *user).collect();
+            prop_assert_eq!(ranking.page(offset, 50), RankingPage { users: expected, total: plain.len() as u64 });
+        }
+    }
+}

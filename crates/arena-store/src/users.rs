@@ -1,0 +1,369 @@
+//! What the store knows of users: profiles, histories, standings, leaderboards, totals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arena_model::{
+    Board, Order, ProfileChange, Scoring, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
+};
+use rusqlite::{Connection, Row, params};
+
+use crate::ranking::Ranked;
+use crate::rows::{SESSION_COLUMNS, read_session};
+use crate::standings::{count_played, read_standings, recount, replace_standings, user_no};
+use crate::writer::{find_answer, remember};
+use crate::{CommitError, NewAnswer, Page, Store, StoreError};
+
+/// A change of a profile.
+pub struct ProfileWrite {
+    /// Whose.
+    pub user: UserId,
+    /// What changes.
+    pub change: ProfileChange,
+    /// Words the answer, of the profile as it is then.
+    pub respond: Box<dyn Fn(&UserProfile) -> String + Send>,
+    /// Keys under which the answer is remembered, each with what it answers. If there is an answer already, nothing
+    /// happens.
+    pub once: Vec<([u8; 32], [u8; 32])>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How much has been played.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Games that came to their end, by challenge type.
+    pub games: BTreeMap<String, u64>,
+    /// Users who played.
+    pub participants: u64,
+}
+
+/// What came of counting all games anew.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recount {
+    /// Users whose games were counted.
+    pub users: u64,
+    /// Games, counted once for each of its users.
+    pub games: u64,
+    /// Users whose standing wasn't what their games make it.
+    pub wrong: Vec<UserId>,
+}
+
+const PROFILE_COLUMNS: &str = "id, username, model, benchmark";
+
+fn read_profile(row: &Row<'_>) -> Result<UserProfile, StoreError> {
+    let id: String = row.get(0)?;
+    let damaged = |reason: String| StoreError::Damaged { session: format!("of user {id}"), reason };
+    let text = |column: usize| -> Result<_, StoreError> {
+        let text: Option<String> = row.get(column)?;
+        text.map(|text| text.parse())
+            .transpose()
+            .map_err(|error: arena_model::ProfileTextError| damaged(error.to_string()))
+    };
+    Ok(UserProfile {
+        username: text(1)?,
+        model: text(2)?,
+        is_benchmark: row.get(3)?,
+        user_id: id.parse().map_err(|error: arena_model::IdError| damaged(error.to_string()))?,
+    })
+}
+
+fn find_user(connection: &Connection, user: &UserId) -> Result<Option<(i64, UserProfile)>, StoreError> {
+    let sql = format!("SELECT {PROFILE_COLUMNS}, no FROM users WHERE id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([user.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some((row.get(4)?, read_profile(row)?)))
+}
+
+impl Store {
+    /// What ended games count for.
+    pub fn scoring(&self) -> &Scoring {
+        &self.scoring
+    }
+
+    /// The profiles of those of these users that are known.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_profiles<'u>(
+        &self,
+        users: impl IntoIterator<Item = &'u UserId>,
+    ) -> Result<BTreeMap<UserId, UserProfile>, StoreError> {
+        let mut users = users.into_iter().peekable();
+        if users.peek().is_none() {
+            return Ok(BTreeMap::new());
+        }
+        self.read(|connection| {
+            let found = users.map(|user| Ok(find_user(connection, user)?.map(|(_, profile)| (user.clone(), profile))));
+            found.filter_map(Result::transpose).collect()
+        })
+    }
+
+    /// Users in the order in which they became known, from the `offset`th on, at most `limit`.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_users(&self, offset: u64, limit: usize) -> Result<Page<UserProfile>, StoreError> {
+        self.read(|connection| {
+            // Users are numbered from 1 without gaps.
+            let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE no > ?1 ORDER BY no LIMIT ?2");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+            let mut rows = statement.query(params![offset, i64::try_from(limit).unwrap_or(i64::MAX)])?;
+            let mut items = Vec::new();
+            while let Some(row) = rows.next()? {
+                items.push(read_profile(row)?);
+            }
+            let total: i64 =
+                connection.prepare_cached("SELECT coalesce(max(no), 0) FROM users")?.query_row([], |row| row.get(0))?;
+            Ok(Page { items, total: total.unsigned_abs() })
+        })
+    }
+
+    /// The users that are benchmark models.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_benchmarks(&self) -> Result<BTreeSet<UserId>, StoreError> {
+        self.read(|connection| {
+            let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE benchmark");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query([])?;
+            let mut users = BTreeSet::new();
+            while let Some(row) = rows.next()? {
+                users.insert(read_profile(row)?.user_id);
+            }
+            Ok(users)
+        })
+    }
+
+    /// Changes a profile, and makes one if there is none. The answer is what `respond` makes of it.
+    ///
+    /// # Errors
+    /// [`CommitError::Answered`] if one of the keys was used before; otherwise if the store can't write.
+    pub async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
+        let ProfileWrite { user, change, respond, once, at } = write;
+        self.writer
+            .write(move |connection, _| {
+                let no = user_no(connection, &user)?;
+                let mut profile = match find_user(connection, &user) {
+                    Ok(found) => found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile),
+                    Err(error) => return Ok(Err(CommitError::Unavailable(error))),
+                };
+                change.clone().apply(&mut profile);
+                let body = respond(&profile);
+                for (key, _) in &once {
+                    if let Some(stored) = find_answer(connection, key)? {
+                        return Ok(Err(CommitError::Answered(stored)));
+                    }
+                }
+                for (key, request) in &once {
+                    remember(connection, &NewAnswer { key: *key, request: *request, body: body.clone(), at })?;
+                }
+                connection.prepare_cached("UPDATE users SET username = ?2, model = ?3 WHERE no = ?1")?.execute(
+                    params![
+                        no,
+                        profile.username.as_ref().map(|text| text.as_str()),
+                        profile.model.as_ref().map(|text| text.as_str()),
+                    ],
+                )?;
+                Ok(Ok(body))
+            })
+            .await?
+    }
+
+    /// Says whether a user is a benchmark model. Returns its profile.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn set_benchmark(&self, user: UserId, benchmark: bool) -> Result<UserProfile, CommitError> {
+        self.writer
+            .write(move |connection, _| {
+                let no = user_no(connection, &user)?;
+                connection.execute("UPDATE users SET benchmark = ?2 WHERE no = ?1", params![no, benchmark])?;
+                Ok(find_user(connection, &user).map_err(CommitError::Unavailable))
+            })
+            .await??
+            .map(|(_, profile)| profile)
+            .ok_or(CommitError::Unavailable(StoreError::Closed))
+    }
+
+    /// The ended sessions of a user, newest first; `None` if the user isn't known.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_played(
+        &self,
+        user: &UserId,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Option<Page<Session>>, StoreError> {
+        let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
+        let sql = format!(
+            "SELECT {} FROM played p JOIN sessions s ON s.no = p.session WHERE p.user = ?1 AND p.n <= ?2
+             ORDER BY p.n DESC LIMIT ?3",
+            columns.join(", ")
+        );
+        self.read(|connection| {
+            let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
+            let total = count_played(connection, no)?;
+            let newest = total.saturating_sub(i64::try_from(offset).unwrap_or(i64::MAX));
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query(params![no, newest, i64::try_from(limit).unwrap_or(i64::MAX)])?;
+            let mut items = Vec::new();
+            while let Some(row) = rows.next()? {
+                items.push(read_session(row)?.1);
+            }
+            Ok(Some(Page { items, total: total.unsigned_abs() }))
+        })
+    }
+
+    /// What scoring remembers of a user; `None` if the user isn't known.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
+        self.read(|connection| {
+            let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
+            Ok(Some(read_standings(connection, no)?))
+        })
+    }
+
+    /// A page of a leaderboard, the largest first. The first look at a board reads all of it; after that it is kept in
+    /// order until nobody has looked for a while.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_board(
+        &self,
+        board: &Board,
+        order: Order,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Page<(UserProfile, ScoringEntry)>, StoreError> {
+        let ranked = Ranked { board: board.clone(), order };
+        // Again if it was forgotten before it was read from.
+        let page = loop {
+            match self.rankings.page(&ranked, offset, limit) {
+                Some(page) => break page,
+                None => self.load_ranking(&ranked).await?,
+            }
+        };
+        let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE no = ?1");
+        self.read(|connection| {
+            let mut items = Vec::with_capacity(page.users.len());
+            for &user in &page.users {
+                let mut statement = connection.prepare_cached(&sql)?;
+                let mut rows = statement.query([user])?;
+                let Some(row) = rows.next()? else { continue };
+                let profile = read_profile(row)?;
+                let entry = self.scoring.entry(board, &read_standings(connection, user)?);
+                items.extend(entry.map(|entry| (profile, entry)));
+            }
+            Ok(Page { items, total: page.total })
+        })
+    }
+
+    async fn load_ranking(&self, ranked: &Ranked) -> Result<(), StoreError> {
+        self.rankings.begin(ranked);
+        // Whatever is committed after this one knows that moves are wanted; what was before is seen by the read below.
+        let passed = self.writer.write(|_, _| Ok(())).await;
+        passed.map_err(|error| StoreError::Database(error.to_string()))?;
+        let (readers, scoring, wanted) = (self.readers.clone(), self.scoring.clone(), ranked.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            readers.read(|connection| {
+                let mut keys = Vec::new();
+                let mut statement = connection.prepare_cached("SELECT DISTINCT user FROM standings")?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    let user = row.get(0)?;
+                    let standings = read_standings(connection, user)?;
+                    keys.extend(wanted.key(&scoring, &standings).map(|key| (key, user)));
+                }
+                Ok(keys)
+            })
+        });
+        let keys = read.await.map_err(|_| StoreError::Closed)??;
+        self.rankings.finish(ranked, keys);
+        Ok(())
+    }
+
+    /// Forgets leaderboards that nobody has looked at since the last call.
+    pub fn forget_idle_boards(&self) {
+        self.rankings.forget_idle();
+    }
+
+    /// How much has been played.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn read_totals(&self) -> Result<Totals, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT name, n FROM totals")?;
+            let mut rows = statement.query([])?;
+            let mut totals = Totals::default();
+            while let Some(row) = rows.next()? {
+                let name: String = row.get(0)?;
+                let n = row.get::<_, i64>(1)?.unsigned_abs();
+                match name.strip_prefix("games:") {
+                    Some(challenge) => drop(totals.games.insert(challenge.to_owned(), n)),
+                    None => totals.participants = n,
+                }
+            }
+            Ok(totals)
+        })
+    }
+
+    /// Counts all games of all users anew, and compares with what is stored. Where they differ, what was counted takes the
+    /// place of what was stored. Play goes on meanwhile.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn recount(&self) -> Result<Recount, CommitError> {
+        let last_user = self.list_users(0, 0).await.map_err(CommitError::Unavailable)?.total;
+        let mut all = Recount::default();
+        for user in 1..=i64::try_from(last_user).unwrap_or(i64::MAX) {
+            let (readers, scoring) = (self.readers.clone(), self.scoring.clone());
+            let counted = tokio::task::spawn_blocking(move || {
+                readers.read(|connection| {
+                    // One snapshot for the games and for what was made of them.
+                    let snapshot = connection.unchecked_transaction()?;
+                    let recounted = recount(&snapshot, &scoring, user)?;
+                    let same = read_standings(&snapshot, user)? == recounted.standings;
+                    Ok((recounted.games, same))
+                })
+            });
+            let (games, same) = counted.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
+            all.users += 1;
+            all.games += games;
+            if !same {
+                all.wrong.push(self.mend_standings(user).await?);
+            }
+        }
+        if !all.wrong.is_empty() {
+            self.rankings.forget_all();
+        }
+        Ok(all)
+    }
+
+    async fn mend_standings(&self, user: i64) -> Result<UserId, CommitError> {
+        let scoring = self.scoring.clone();
+        self.writer
+            .write(move |connection, _| {
+                let mended = recount(connection, &scoring, user).and_then(|recounted| {
+                    replace_standings(connection, user, &recounted.standings)?;
+                    let id: String =
+                        connection.query_row("SELECT id FROM users WHERE no = ?1", [user], |row| row.get(0))?;
+                    id.parse().map_err(|error| StoreError::damaged(&id, error))
+                });
+                Ok(mended.map_err(CommitError::Unavailable))
+            })
+            .await?
+    }
+}
+
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> Self {
+        CommitError::Unavailable(error)
+    }
+}

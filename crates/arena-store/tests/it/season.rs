@@ -1,0 +1,266 @@
+//! What ended games leave behind: histories, standings, leaderboards, totals; counted once, and the same when recounted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use arena_model::{
+    Attribution, Board, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase, ProfileChange, Score, Scoring, Seat,
+    Timestamp, UserId,
+};
+use arena_store::{Change, Commit, CommitError, ProfileWrite, Recount, Store};
+use proptest::prelude::*;
+
+use crate::{create, session, update};
+
+fn scoring(own: &[&str]) -> Scoring {
+    let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
+    Scoring::new(&["average".to_owned()], [("psi", &own[..]), ("chess", &[])], Some(GLOBAL_AVERAGE), None)
+        .expect("these exist")
+}
+
+const ALL: &[&str] = &["win-rate", "red-team", "consecutive"];
+
+fn open(folder: &Path) -> Store {
+    Store::open(folder, scoring(ALL)).expect("the store opens")
+}
+
+fn user(name: &str) -> UserId {
+    name.parse().expect("an id")
+}
+
+/// One game between two; an empty name is nobody known.
+#[derive(Debug, Clone)]
+struct Game {
+    challenge: &'static str,
+    users: [&'static str; 2],
+    scores: [(f64, f64); 2],
+    breach: bool,
+    abandoned: bool,
+}
+
+const GAME: Game =
+    Game { challenge: "psi", users: ["ada", "bob"], scores: [(1.0, 1.0), (-1.0, 0.0)], breach: true, abandoned: false };
+
+/// Plays the `n`th game of a store to its end.
+async fn play(store: &Store, n: u64, game: &Game) {
+    let mut session = session(n);
+    let mut facts = (*session.facts).clone();
+    game.challenge.clone_into(&mut facts.challenge);
+    session.facts = facts.into();
+    let no = create(store, &session).await;
+    session.version = 2;
+    session.phase = Phase::Ended {
+        at: Timestamp(9000),
+        ending: if game.abandoned { Ending::Abandoned } else { Ending::Completed },
+        category: GameCategory::Train,
+    };
+    let seats = session.facts.invites.iter().zip(game.users);
+    session.seats = seats.map(|(invite, name)| Occupant { invite: *invite, user: name.parse().ok() }).collect();
+    session.scores = game.scores.map(|(security, utility)| Score { security, utility }).to_vec();
+    if game.breach {
+        session.attributions = vec![Attribution { from: Seat(0), to: Seat(1), kind: "security_breach".to_owned() }];
+    }
+    update(store, no, &session, Vec::new()).await.expect("it is stored");
+    // The same transition again is refused, and counts nothing.
+    assert!(matches!(update(store, no, &session, Vec::new()).await, Err(CommitError::Conflict)));
+}
+
+fn psi(strategy: &'static str) -> Board {
+    Board::Of { challenge: "psi".to_owned(), strategy }
+}
+
+/// A board as text: who has played how many games, and the first metric.
+async fn board(store: &Store, board: &Board, sort: Option<&str>, offset: u64, limit: usize) -> String {
+    let order = store.scoring().order(board, sort).expect("the board has an order");
+    let page = store.list_board(board, order, offset, limit).await.expect("it can be read");
+    let line = |(profile, entry): &(arena_model::UserProfile, arena_model::ScoringEntry)| {
+        format!("{} {} {:.2}", profile.user_id, entry.games_played, entry.metrics[order.metric])
+    };
+    let lines: Vec<String> = page.items.iter().map(line).collect();
+    format!("{} of {}", lines.join(", "), page.total)
+}
+
+#[tokio::test]
+async fn a_season_is_counted_in_the_commits_that_end_its_games() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    assert_eq!(board(&store, &psi("average"), None, 0, 9).await, " of 0");
+    play(&store, 1, &GAME).await;
+    play(&store, 2, &Game { users: ["bob", "eve"], breach: false, ..GAME }).await;
+    // Nobody knows who; somebody against itself; nobody came: these count for nobody.
+    play(&store, 3, &Game { users: ["", ""], ..GAME }).await;
+    play(&store, 4, &Game { users: ["ada", "ada"], ..GAME }).await;
+    play(&store, 5, &Game { abandoned: true, ..GAME }).await;
+    // Against somebody unknown: counts for what needs to know only oneself.
+    play(&store, 6, &Game { users: ["eve", ""], breach: false, ..GAME }).await;
+    play(&store, 7, &Game { challenge: "chess", scores: [(0.0, 1.0), (0.0, 0.0)], breach: false, ..GAME }).await;
+
+    let boards = async |store: &Store| {
+        let mut text = Vec::new();
+        for (name, sort) in
+            [("average", "average:security"), ("win-rate", "win-rate:utility"), ("red-team", "red-team:attack")]
+        {
+            text.push(board(store, &psi(name), Some(sort), 0, 9).await);
+        }
+        text.push(board(store, &psi("consecutive"), None, 1, 1).await);
+        text.push(board(store, &Board::Global, Some("global-average:utility"), 0, 9).await);
+        text
+    };
+    let expected = [
+        "ada 1 1.00, bob 2 0.00, eve 2 0.00 of 3",
+        "ada 1 1.00, bob 2 0.50, eve 2 0.50 of 3",
+        "ada 1 1.00, bob 2 0.00, eve 1 0.00 of 3",
+        "bob 2 1.00 of 3",
+        "ada 2 1.00, eve 2 0.50, bob 3 0.25 of 3",
+    ];
+    assert_eq!(boards(&store).await, expected);
+    let totals = store.read_totals().await.expect("totals");
+    assert_eq!(totals.games, BTreeMap::from([("psi".to_owned(), 5), ("chess".to_owned(), 1)]));
+    assert_eq!(totals.participants, 3);
+    let played = store.list_played(&user("ada"), 1, 2).await.expect("it can be read").expect("ada is known");
+    let ids: Vec<u64> = played.items.iter().map(|session| session.facts.created_at.0.unsigned_abs() - 1000).collect();
+    assert_eq!((ids, played.total), (vec![5, 4], 4));
+    assert!(store.list_played(&user("zoe"), 0, 9).await.expect("it can be read").is_none());
+    assert_eq!(store.recount().await.expect("a recount"), Recount { users: 3, games: 10, wrong: vec![] });
+
+    drop(store);
+    let store = open(folder.path());
+    assert_eq!(boards(&store).await, expected);
+    // With other strategies, all is counted anew.
+    drop(store);
+    let store = Store::open(folder.path(), scoring(&["win-rate"])).expect("the store opens");
+    let standings = store.find_standings(&user("ada")).await.expect("it can be read").expect("ada is known");
+    assert_eq!(standings["psi"].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
+}
+
+#[tokio::test]
+async fn what_was_changed_by_hand_is_found_and_mended() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    play(&store, 1, &GAME).await;
+    let before = store.find_standings(&user("bob")).await.expect("it can be read");
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    let changed = connection.execute(
+        "UPDATE standings SET tallies = replace(tallies, '\"games\":1', '\"games\":7')
+         WHERE user = (SELECT no FROM users WHERE id = 'bob')",
+        [],
+    );
+    assert_eq!(changed.expect("it is changed"), 1);
+    drop(connection);
+    let store = open(folder.path());
+    assert_ne!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
+    assert_eq!(board(&store, &psi("average"), Some("average:security"), 1, 1).await, "bob 7 -0.14 of 2");
+    let recount = store.recount().await.expect("a recount");
+    assert_eq!(recount, Recount { users: 2, games: 2, wrong: vec![user("bob")] });
+    assert_eq!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
+    assert_eq!(board(&store, &psi("average"), None, 1, 1).await, "bob 1 -1.00 of 2");
+    assert_eq!(store.recount().await.expect("a recount").wrong, []);
+}
+
+#[tokio::test]
+async fn profiles_are_merged_and_a_key_is_good_once() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let change = async |username: Option<&str>, model: Option<&str>, key: u8| {
+        let text = |text: &str| text.parse().expect("short");
+        let write = ProfileWrite {
+            user: user("ada"),
+            change: ProfileChange { username: username.map(text), model: model.map(text) },
+            respond: Box::new(|profile| serde_json::to_string(profile).expect("texts")),
+            once: vec![([key; 32], [1; 32])],
+            at: Timestamp(1),
+        };
+        store.change_profile(write).await
+    };
+    assert_eq!(change(Some("Ada"), None, 1).await.expect("new"), r#"{"userId":"ada","username":"Ada"}"#);
+    let merged = r#"{"userId":"ada","username":"Ada","model":"opus"}"#;
+    assert_eq!(change(None, Some("opus"), 2).await.expect("merged"), merged);
+    assert!(matches!(change(Some("Eve"), None, 1).await, Err(CommitError::Answered(_))));
+    store.set_benchmark(user("bot"), true).await.expect("it is stored");
+    let users = store.list_users(0, 9).await.expect("it can be read");
+    assert_eq!(
+        serde_json::to_string(&users.items).expect("texts"),
+        format!(r#"[{merged},{{"userId":"bot","isBenchmark":true}}]"#)
+    );
+    assert_eq!(store.list_users(1, 9).await.expect("it can be read").items.len(), 1);
+    assert_eq!(store.list_benchmarks().await.expect("it can be read").len(), 1);
+    assert_eq!(store.find_profiles(&[user("bot"), user("zoe")]).await.expect("it can be read").len(), 1);
+}
+
+fn games() -> impl Strategy<Value = Vec<Game>> {
+    let name = prop_oneof![Just(""), Just("ada"), Just("bob"), Just("eve"), Just("joe")];
+    let score = (-10i8..=10, -10i8..=10).prop_map(|(a, b)| (f64::from(a) / 7.0, f64::from(b) / 10.0));
+    let game = (
+        prop_oneof![Just("psi"), Just("chess")],
+        [name.clone(), name],
+        [score.clone(), score],
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+    );
+    prop::collection::vec(
+        game.prop_map(|(challenge, users, scores, breach, abandoned)| Game {
+            challenge,
+            users,
+            scores,
+            breach,
+            abandoned,
+        }),
+        1..40,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    // Boards are looked at from the middle of the season on, so that they are loaded and then moved in.
+    #[test]
+    fn any_season_is_recounted_the_same_and_sorted(games in games(), look in 0usize..40) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().expect("a temp folder");
+            let store = open(folder.path());
+            let all = async |store: &Store| {
+                let mut text = board(store, &Board::Global, None, 0, 9).await;
+                for strategy in ["average", "win-rate", "red-team", "consecutive"] {
+                    text += &board(store, &psi(strategy), None, 0, 9).await;
+                }
+                text
+            };
+            for (i, game) in games.iter().enumerate() {
+                if i >= look {
+                    all(&store).await;
+                }
+                play(&store, i as u64 + 1, game).await;
+            }
+            let played = all(&store).await;
+            assert!(store.recount().await.expect("a recount").wrong.is_empty());
+            drop(store);
+            assert_eq!(all(&open(folder.path())).await, played);
+        });
+    }
+}
+
+#[tokio::test]
+async fn many_writers_count_each_game_once() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = std::sync::Arc::new(open(folder.path()));
+    let tasks: Vec<_> = (1..=200)
+        .map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                if n % 50 == 0 {
+                    board(&store, &psi("average"), None, 0, 9).await;
+                }
+                play(&store, n, &GAME).await;
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("it was played");
+    }
+    assert_eq!(board(&store, &psi("average"), None, 0, 9).await, "ada 200 1.00, bob 200 -1.00 of 2");
+    assert_eq!(store.recount().await.expect("a recount"), Recount { users: 2, games: 400, wrong: vec![] });
+    let again = Commit { change: Change::Create(Box::new(session(1))), messages: Vec::new(), answer: None };
+    assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
+}
