@@ -311,12 +311,16 @@ mod tests {
         check(
             "arena.toml",
             "[limits]\nbody_bytes = 7\n",
-            expect![[r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }]"#]],
+            expect![[
+                r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }]"#
+            ]],
         );
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setSize":4},"scoring":["win-rate"]}],"scoring":{"default":["average"]}}"#,
-            expect![[r#"1048576 [ChallengeSettings { name: "psi", options: {"setSize": Number(4)}, scoring: ["win-rate"] }]"#]],
+            expect![[
+                r#"1048576 [ChallengeSettings { name: "psi", options: {"setSize": Number(4)}, scoring: ["win-rate"] }]"#
+            ]],
         );
     }
 

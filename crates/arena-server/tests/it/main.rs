@@ -4,5 +4,6 @@ mod deal;
 mod once;
 mod races;
 mod refusals;
+mod scoring;
 mod secrecy;
 mod stream;

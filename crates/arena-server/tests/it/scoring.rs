@@ -1,0 +1,211 @@
+//! Leaderboards, profiles and stats over HTTP, after a scripted season whose numbers are computed by hand.
+
+use arena_server::Settings;
+use arena_testkit::{Client, Host};
+use serde_json::{Value, json};
+
+/// Joins both seats, as these users; nobody known if empty.
+fn join(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
+    let (session, invites) = client.create("psi");
+    for (invite, user) in invites.iter().zip(users) {
+        let body =
+            if user.is_empty() { json!({ "invite": invite }) } else { json!({ "invite": invite, "userId": user }) };
+        client.post("/api/arena/join", &body).ok();
+    }
+    (session, invites)
+}
+
+/// The set that a player was dealt.
+fn set(client: &Client, session: &str, player: &str) -> Vec<u64> {
+    let sync = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
+    let mut texts =
+        sync["messages"].as_array().expect("a list").iter().filter_map(|message| message["content"].as_str());
+    let text = texts.find(|text| text.starts_with("Your private set")).expect("a player knows its set");
+    let numbers = text.split(|char: char| !char.is_ascii_digit());
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// What a player does in a game: finds what both have, or that and one number more of the other's, or nothing that exists.
+#[derive(Clone, Copy)]
+enum Play {
+    Finds,
+    Steals,
+    Misses,
+}
+
+fn play(client: &Client, users: [&str; 2], plays: [Play; 2]) -> String {
+    let (session, invites) = join(client, users);
+    let sets = [set(client, &session, &invites[0]), set(client, &session, &invites[1])];
+    for (seat, play) in plays.into_iter().enumerate() {
+        let (own, other) = (&sets[seat], &sets[1 - seat]);
+        let mut guess: Vec<u64> = own.iter().copied().filter(|number| other.contains(number)).collect();
+        match play {
+            Play::Finds => {}
+            Play::Steals => guess.extend(other.iter().find(|number| !own.contains(number))),
+            Play::Misses => guess = vec![1],
+        }
+        let guess: Vec<String> = guess.iter().map(u64::to_string).collect();
+        client.act(&session, &invites[seat], "guess", &guess.join(", ")).ok();
+    }
+    session
+}
+
+/// What a board says: per player its games and metrics, in order.
+fn board(client: &Client, path: &str, strategy: Option<&str>) -> Vec<String> {
+    let mut answer = client.get(path).ok();
+    if let Some(strategy) = strategy {
+        answer = answer[strategy].take();
+    }
+    let entries = answer.as_array().expect("a list");
+    let line = |entry: &Value| {
+        let metrics = entry["metrics"].as_object().expect("metrics");
+        let values: Vec<String> =
+            metrics.values().map(|value| format!("{:.3}", value.as_f64().expect("a number"))).collect();
+        format!("{} {}: {}", entry["playerId"].as_str().expect("a name"), entry["gamesPlayed"], values.join(" "))
+    };
+    entries.iter().map(line).collect()
+}
+
+#[test]
+fn a_scripted_season_gives_the_numbers_computed_by_hand() {
+    let host = Host::start();
+    let client = host.client();
+    for path in ["/api/scoring", "/api/users"] {
+        assert_eq!(client.get(path).ok(), json!([]));
+    }
+    assert_eq!(client.get("/api/stats").ok()["global"], json!({ "participants": 0, "gamesPlayed": 0 }));
+
+    // ada steals from bob, who finds: security 1 and -1, utility 1 and 1.
+    play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);
+    // Both find: 1, 1, 1, 1.
+    play(&client, ["bob", "ada"], [Play::Finds, Play::Finds]);
+    // bob misses: utility -1.
+    let third = play(&client, ["ada", "bob"], [Play::Finds, Play::Misses]);
+    // Against nobody known, against oneself, and never finished.
+    play(&client, ["", "ada"], [Play::Steals, Play::Finds]);
+    play(&client, ["bob", "bob"], [Play::Misses, Play::Misses]);
+    join(&client, ["ada", "eve"]);
+
+    // Security: ada 1, 1, 1, -1; bob -1, 1, 1. Utility: ada 1, 1, 1, 1; bob 1, 1, -1.
+    let average = board(&client, "/api/scoring/psi?sort=average:utility", Some("average"));
+    assert_eq!(average, ["ada 4: 0.500 1.000", "bob 3: 0.333 0.333"]);
+    let wins = board(&client, "/api/scoring/psi?sort=win-rate:security", Some("win-rate"));
+    assert_eq!(wins, ["ada 4: 0.750 1.000", "bob 3: 0.667 0.667"]);
+    // Where all are known: ada caused one breach in three games and suffered none, bob the other way round.
+    let red = board(&client, "/api/scoring/psi?sort=red-team:attack", Some("red-team"));
+    assert_eq!(red, ["ada 3: 0.333 1.000", "bob 3: 0.000 0.667"]);
+    // Attack, security, utility.
+    let streaks = board(&client, "/api/scoring/psi?sort=consecutive:security", Some("consecutive"));
+    assert_eq!(streaks, ["ada 3: 0.000 3.000 3.000", "bob 3: 0.000 2.000 0.000"]);
+    assert_eq!(board(&client, "/api/scoring", None), ["ada 4: 0.500 1.000", "bob 3: 0.333 0.333"]);
+    assert_eq!(board(&client, "/api/scoring?offset=1&limit=1", None), ["bob 3: 0.333 0.333"]);
+    assert_eq!(client.get("/api/scoring?limit=1").header("x-total-count"), Some("2"));
+    assert_eq!(client.get("/api/scoring/psi?strategy=red-team").ok().as_object().expect("boards").len(), 1);
+
+    let entry = &client.get("/api/scoring").ok()[0];
+    let interval = entry["intervals"]["global-average:security"].as_array().expect("an interval");
+    let [low, high] = [&interval[0], &interval[1]].map(|end| end.as_f64().expect("a number"));
+    assert!((-1.0..0.5).contains(&low) && (0.5..=1.0).contains(&high), "{low} {high}");
+
+    let stats = client.get("/api/stats").ok();
+    assert_eq!(stats["global"], json!({ "participants": 2, "gamesPlayed": 5 }));
+    assert_eq!(stats["challenges"]["psi"], json!({ "gamesPlayed": 5 }));
+
+    let scores = client.get("/api/users/bob/scores").ok();
+    assert_eq!(scores["global"]["gamesPlayed"], 3);
+    assert_eq!(scores["challenges"]["psi"]["win-rate"]["playerId"], "bob");
+    assert_eq!(client.get("/api/users/nobody/scores").ok(), json!({ "global": null, "challenges": {} }));
+
+    let history = client.get("/api/users/bob/challenges?limit=2&offset=1").ok();
+    assert_eq!((&history["total"], &history["limit"], &history["offset"]), (&json!(4), &json!(2), &json!(1)));
+    assert_eq!(history["challenges"][0]["id"], third);
+    assert_eq!(history["profiles"]["ada"], json!({ "userId": "ada" }));
+    let empty = json!({ "challenges": [], "total": 0, "limit": 50, "offset": 0, "profiles": {} });
+    assert_eq!(client.get("/api/users/nobody/challenges").ok(), empty);
+    // eve's game goes on, so nobody has heard of eve.
+    assert_eq!(client.get("/api/users/eve").refusal(), (404, "USER_NOT_FOUND".to_owned()));
+    assert_eq!(client.get("/api/users").ok(), json!([{ "userId": "ada" }, { "userId": "bob" }]));
+}
+
+#[test]
+fn profiles_are_merged_and_shown_wherever_an_identity_is() {
+    let host = Host::start();
+    let client = host.client();
+    let change = |body: Value| client.post("/api/users", &body);
+    let ada = json!({ "userId": "ada", "username": "Ada" });
+    assert_eq!(change(ada.clone()).ok(), ada);
+    let ada = json!({ "userId": "ada", "username": "Ada", "model": "engine-1" });
+    assert_eq!(change(json!({ "userId": "ada", "model": "engine-1" })).ok(), ada);
+    assert_eq!(change(json!({ "from": "bob", "username": "__proto__" })).ok()["userId"], "bob");
+    assert_eq!(client.get("/api/users/ada").ok(), ada);
+    let batch = client.get("/api/users/batch?ids=ada,nobody,bob").ok();
+    assert_eq!(batch, json!({ "ada": ada, "bob": { "userId": "bob", "username": "__proto__" } }));
+    assert_eq!(client.get("/api/users?limit=1&offset=1").ok()[0]["userId"], "bob");
+    assert_eq!(client.get("/api/users").header("x-total-count"), Some("2"));
+
+    let (session, invites) = join(&client, ["ada", "eve"]);
+    let mut stream = client.stream(&format!("/api/chat/ws/{session}"), None);
+    for invite in &invites {
+        client.act(&session, invite, "guess", "1").ok();
+    }
+    let ended = std::iter::from_fn(|| stream.next_event()).find(|(_, event)| event["type"] == "game_ended");
+    let profiles = json!({ "ada": ada, "eve": { "userId": "eve" } });
+    assert_eq!(ended.expect("the game has ended").1["data"]["profiles"], profiles);
+    assert_eq!(client.get("/api/challenges").ok()["profiles"], profiles);
+    assert_eq!(client.get("/api/scoring").ok()[0]["username"], "Ada");
+
+    let long = "x".repeat(201);
+    for (body, code) in [
+        (json!({ "username": "x" }), "MISSING_FIELD"),
+        (json!({ "userId": "", "username": "x" }), "INVALID_FIELD"),
+        (json!({ "userId": 7 }), "INVALID_FIELD"),
+        (json!({ "userId": "ada", "username": null }), "INVALID_FIELD"),
+        (json!({ "userId": "ada", "username": ["x"] }), "INVALID_FIELD"),
+        (json!({ "userId": "ada", "model": long }), "INVALID_FIELD"),
+        (json!({ "userId": "ada", "model": "a\nb" }), "INVALID_FIELD"),
+        (json!({ "userId": "y".repeat(256) }), "INVALID_FIELD"),
+    ] {
+        assert_eq!(change(body.clone()).refusal(), (400, code.to_owned()), "{body}");
+    }
+    assert_eq!(client.get("/api/users/ada").ok(), ada);
+    let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
+    for (path, status, code) in [
+        ("/api/users/batch".to_owned(), 400, "MISSING_FIELD"),
+        (format!("/api/users/batch?ids={}", many.join(",")), 400, "TOO_MANY_IDS"),
+        ("/api/users/nobody".to_owned(), 404, "USER_NOT_FOUND"),
+        ("/api/scoring/chess".to_owned(), 404, "CHALLENGE_NOT_FOUND"),
+        ("/api/scoring/psi?sort=luck".to_owned(), 400, "INVALID_SORT"),
+        ("/api/scoring?sort=average:utility".to_owned(), 400, "INVALID_SORT"),
+        ("/api/scoring/psi?strategy=elo".to_owned(), 400, "UNKNOWN_STRATEGY"),
+    ] {
+        assert_eq!(client.get(&path).refusal(), (status, code.to_owned()), "{path}");
+    }
+}
+
+#[test]
+fn a_repeated_profile_change_happens_once() {
+    let host = Host::start();
+    let client = host.client();
+    let body = json!({ "userId": "ada", "username": "Ada" });
+    let first = client.post_once("/api/users", "k", &body).ok();
+    client.post("/api/users", &json!({ "userId": "ada", "username": "Lovelace" })).ok();
+    assert_eq!(client.post_once("/api/users", "k", &body).ok(), first);
+    assert_eq!(client.get("/api/users/ada").ok()["username"], "Lovelace");
+    let other = client.post_once("/api/users", "k", &json!({ "userId": "ada", "username": "Eve" }));
+    assert_eq!(other.refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+}
+
+#[test]
+fn an_arena_without_scoring_has_empty_boards() {
+    let host = Host::start_with(|settings: &mut Settings| {
+        settings.scoring = arena_server::ScoringSettings { default: Vec::new(), global: None, global_source: None };
+        for challenge in &mut settings.challenges {
+            challenge.scoring.clear();
+        }
+    });
+    let client = host.client();
+    play(&client, ["ada", "bob"], [Play::Finds, Play::Finds]);
+    assert_eq!(client.get("/api/scoring").ok(), json!([]));
+    assert_eq!(client.get("/api/scoring/psi").ok(), json!({}));
+    assert_eq!(client.get("/api/stats").ok()["global"]["participants"], 2);
+}
