@@ -29,3 +29,26 @@ pub const BUILTIN: &[&str] = &[Psi::ID];
 fn make<R: Rules>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_challenge_can_be_played_as_it_comes_and_explains_its_methods() {
+        for id in BUILTIN {
+            let challenge = builtin(id, &Map::new()).expect("it is built in").expect("its defaults are good");
+            let metadata = challenge.metadata();
+            assert_eq!(challenge.id(), *id);
+            assert!(metadata.players >= 2 && !metadata.methods.is_empty(), "{id}");
+            for method in &metadata.methods {
+                assert!(
+                    metadata.prompt.contains(&format!("`{}`", method.name)),
+                    "{id} says nothing of {}",
+                    method.name
+                );
+            }
+        }
+        assert!(builtin("chess", &Map::new()).is_none());
+    }
+}
