@@ -115,9 +115,10 @@ impl Game {
         };
         let name = |party: &Party| number(party).map_or_else(|| party.to_string(), |number| number.to_string());
         let to = draft.to.as_ref().map_or("all".to_owned(), name);
+        let content = draft.content.escape_debug().to_string().replace("\\'", "'");
         Line {
             reader: number(&draft.from).or(draft.to.as_ref().and_then(number)),
-            text: format!("{} → {to}: {}", name(&draft.from), draft.content.escape_debug()),
+            text: format!("{} → {to}: {content}", name(&draft.from)),
         }
     }
 
@@ -166,4 +167,13 @@ pub(crate) fn verdict_on_wishes(challenge: &str, wishes: &Value) -> String {
     let challenge = crate::builtin(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
     let wishes = wishes.as_object().cloned().unwrap_or_default();
     challenge.resolve(&wishes).err().map_or("fine".to_owned(), |error| error.to_string())
+}
+
+/// That many different seeds, always the same ones.
+pub(crate) fn seeds(count: u32) -> impl Iterator<Item = Seed> {
+    (0..count).map(|n| {
+        let mut seed = [0; 32];
+        seed[..4].copy_from_slice(&n.to_le_bytes());
+        Seed(seed)
+    })
 }

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod game;
+mod millionaire;
 mod numbers;
 mod psi;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use arena_model::{Builtin, ChallengeType, OptionsError, Rules};
 use serde_json::{Map, Value};
 
+pub use millionaire::Millionaire;
 pub use psi::Psi;
 
 /// The built-in challenge called `id` with an arena's options for it; `None` if there is none of that name.
@@ -19,12 +21,13 @@ pub use psi::Psi;
 pub fn builtin(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dyn ChallengeType>, OptionsError>> {
     match id {
         Psi::ID => Some(make::<Psi>(options)),
+        Millionaire::ID => Some(make::<Millionaire>(options)),
         _ => None,
     }
 }
 
 /// The names of all built-in challenges.
-pub const BUILTIN: &[&str] = &[Psi::ID];
+pub const BUILTIN: &[&str] = &[Psi::ID, Millionaire::ID];
 
 fn make<R: Rules>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)

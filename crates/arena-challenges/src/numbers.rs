@@ -7,19 +7,37 @@ use std::collections::BTreeSet;
 pub(crate) enum BadNumber {
     /// It has a minus sign (one that doesn't join it to a word or number before, as in `3-5`).
     Negative,
+    /// It is part of a number that isn't plainly whole, such as `33.5`.
+    NotWhole,
     /// It is beyond 64 bits.
     TooLarge,
 }
 
 /// The runs of digits in a text, in order.
 pub(crate) fn numbers_in(text: &str) -> impl Iterator<Item = Result<u64, BadNumber>> {
-    runs(text).map(|Run { before, digits }| if is_signed(before) { Err(BadNumber::Negative) } else { read(digits) })
+    runs(text).map(|Run { before, digits, .. }| if is_signed(before) { Err(BadNumber::Negative) } else { read(digits) })
 }
 
-/// A run of digits and all the text before it.
+/// The runs of digits in a text, in order, where each must be a whole amount: what one of `joints` ties to digits is
+/// [`BadNumber::NotWhole`], both halves of it. So `33.5` isn't silently read as 33 and 5. A dollar sign may come first.
+pub(crate) fn amounts_in(text: &str, joints: &[char]) -> impl Iterator<Item = Result<u64, BadNumber>> {
+    runs(text).map(move |Run { before, digits, after }| {
+        let starts_with_digit = |text: &str| text.starts_with(|char: char| char.is_ascii_digit());
+        if is_signed(before.strip_suffix('$').unwrap_or(before)) {
+            Err(BadNumber::Negative)
+        } else if before.ends_with(joints) || after.strip_prefix(joints).is_some_and(starts_with_digit) {
+            Err(BadNumber::NotWhole)
+        } else {
+            read(digits)
+        }
+    })
+}
+
+/// A run of digits and all the text around it.
 struct Run<'t> {
     before: &'t str,
     digits: &'t str,
+    after: &'t str,
 }
 
 fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
@@ -27,7 +45,7 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
     std::iter::from_fn(move || {
         let start = end + text[end..].find(|char: char| char.is_ascii_digit())?;
         end = start + text[start..].bytes().take_while(u8::is_ascii_digit).count();
-        Some(Run { before: &text[..start], digits: &text[start..end] })
+        Some(Run { before: &text[..start], digits: &text[start..end], after: &text[end..] })
     })
 }
 
@@ -51,6 +69,7 @@ pub(crate) fn set_text(numbers: &BTreeSet<u64>) -> String {
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
+    use proptest::prelude::*;
 
     fn check(text: &str, expected: Expect) {
         expected.assert_eq(&format!("{:?}", numbers_in(text).collect::<Result<Vec<_>, _>>()));
@@ -76,5 +95,31 @@ mod tests {
         check("(-1)", expect!["Err(Negative)"]);
         check("99999999999999999999999", expect!["Err(TooLarge)"]);
         check("-99999999999999999999999", expect!["Err(Negative)"]);
+    }
+
+    #[test]
+    fn amounts_are_whole() {
+        let check = |text: &str, joints: &[char], expected: Expect| {
+            expected.assert_eq(&format!("{:?}", amounts_in(text, joints).collect::<Vec<_>>()));
+        };
+        check("60, 40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("60,40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("60/40.", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("$60 - $40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("- 60\n- 40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("60 -$40", &['.'], expect!["[Ok(60), Err(Negative)]"]);
+        check("33.5, 66", &['.'], expect!["[Err(NotWhole), Err(NotWhole), Ok(66)]"]);
+        check(".5", &['.'], expect!["[Err(NotWhole)]"]);
+        check("-33.5", &['.'], expect!["[Err(Negative), Err(NotWhole)]"]);
+        check("33,5", &['.', ','], expect!["[Err(NotWhole), Err(NotWhole)]"]);
+        check("33, 5", &['.', ','], expect!["[Ok(33), Ok(5)]"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in ".{0,60}") {
+            let numbers = numbers_in(&text).count();
+            prop_assert_eq!(amounts_in(&text, &['.', ',']).count(), numbers);
+        }
     }
 }
