@@ -5,6 +5,7 @@ mod game;
 mod millionaire;
 mod numbers;
 mod psi;
+mod ultimatum;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 pub use millionaire::Millionaire;
 pub use psi::Psi;
+pub use ultimatum::Ultimatum;
 
 /// The built-in challenge called `id` with an arena's options for it; `None` if there is none of that name.
 ///
@@ -21,13 +23,14 @@ pub use psi::Psi;
 pub fn builtin(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dyn ChallengeType>, OptionsError>> {
     match id {
         Psi::ID => Some(make::<Psi>(options)),
+        Ultimatum::ID => Some(make::<Ultimatum>(options)),
         Millionaire::ID => Some(make::<Millionaire>(options)),
         _ => None,
     }
 }
 
 /// The names of all built-in challenges.
-pub const BUILTIN: &[&str] = &[Psi::ID, Millionaire::ID];
+pub const BUILTIN: &[&str] = &[Psi::ID, Ultimatum::ID, Millionaire::ID];
 
 fn make<R: Rules>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)

@@ -272,7 +272,7 @@ mod tests {
         check(
             "config.json",
             r#"{"challenges":[{"name":"chess"}]}"#,
-            expect!["challenges: chess: no such challenge; there are: psi, millionaire"],
+            expect!["challenges: chess: no such challenge; there are: psi, ultimatum, millionaire"],
         );
         check(
             "config.json",
