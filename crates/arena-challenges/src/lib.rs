@@ -1,5 +1,6 @@
 //! The built-in challenges, a file each. They see only `arena-model`; a new one is a file and a line in [`builtin`].
 
+mod dining_cryptographers;
 #[cfg(test)]
 mod game;
 mod millionaire;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use arena_model::{Builtin, ChallengeType, OptionsError, Rules};
 use serde_json::{Map, Value};
 
+pub use dining_cryptographers::DiningCryptographers;
 pub use millionaire::Millionaire;
 pub use psi::Psi;
 pub use ultimatum::Ultimatum;
@@ -25,12 +27,13 @@ pub fn builtin(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dyn 
         Psi::ID => Some(make::<Psi>(options)),
         Ultimatum::ID => Some(make::<Ultimatum>(options)),
         Millionaire::ID => Some(make::<Millionaire>(options)),
+        DiningCryptographers::ID => Some(make::<DiningCryptographers>(options)),
         _ => None,
     }
 }
 
 /// The names of all built-in challenges.
-pub const BUILTIN: &[&str] = &[Psi::ID, Ultimatum::ID, Millionaire::ID];
+pub const BUILTIN: &[&str] = &[Psi::ID, Ultimatum::ID, Millionaire::ID, DiningCryptographers::ID];
 
 fn make<R: Rules>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)

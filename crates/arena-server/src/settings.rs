@@ -272,7 +272,9 @@ mod tests {
         check(
             "config.json",
             r#"{"challenges":[{"name":"chess"}]}"#,
-            expect!["challenges: chess: no such challenge; there are: psi, ultimatum, millionaire"],
+            expect![
+                "challenges: chess: no such challenge; there are: psi, ultimatum, millionaire, dining-cryptographers"
+            ],
         );
         check(
             "config.json",
