@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Deals the cards of a finished psi session again, from its seed, and compares.
+"""Deals the secrets of finished sessions again, from their seeds, and compares. Knows the built-in challenges.
 
     curl -s localhost:3001/api/challenges/psi?status=ended | python3 docs/verify-deal.py
 
@@ -62,7 +62,7 @@ def distinct(seed: bytes, purpose: str, count: int, low: int, high: int, taken: 
     return drawn
 
 
-def deal_psi(seed: bytes, options: dict) -> tuple[list[int], list[list[int]]]:
+def deal_psi(seed: bytes, options: dict) -> dict:
     low, high = options["range"]
     common = distinct(seed, "psi/common", options["intersectionSize"], low, high, set())
     taken, sets = set(common), []
@@ -70,7 +70,32 @@ def deal_psi(seed: bytes, options: dict) -> tuple[list[int], list[list[int]]]:
         own = distinct(seed, f"psi/seat/{seat}", options["setSize"], low, high, taken)
         taken |= own
         sets.append(sorted(common | own))
-    return sorted(common), sets
+    return {"intersectionSet": sorted(common), "userSets": sets}
+
+
+def deal_ultimatum(seed: bytes, options: dict) -> dict:
+    values = options["reservationMax"] + 1
+    streams = [words(seed, f"ultimatum/seat/{seat}") for seat in range(options["players"])]
+    return {"reservationValues": [below(stream, values) for stream in streams]}
+
+
+def deal_millionaire(seed: bytes, options: dict) -> dict:
+    streams = [words(seed, f"millionaire/seat/{seat}") for seat in range(options["players"])]
+    return {"wealth": [1 + below(stream, 100) for stream in streams]}
+
+
+def deal_dining_cryptographers(seed: bytes, options: dict) -> dict:
+    payer = below(words(seed, "dining-cryptographers/payer"), options["players"] + 1)
+    return {"payer": payer if payer < options["players"] else None}
+
+
+# What of the gameState is dealt, by challenge type.
+DEALS = {
+    "psi": deal_psi,
+    "ultimatum": deal_ultimatum,
+    "millionaire": deal_millionaire,
+    "dining-cryptographers": deal_dining_cryptographers,
+}
 
 
 def check(session: dict) -> str:
@@ -79,11 +104,14 @@ def check(session: dict) -> str:
     seed = bytes.fromhex(session["seed"])
     if hashlib.sha256(seed).hexdigest() != session["seedCommitment"]:
         return "WRONG: the seed isn't the one that was committed to"
-    common, sets = deal_psi(seed, session["options"])
+    deal = DEALS.get(session["challengeType"])
+    if deal is None:
+        return f"unknown: the seed is the committed one, but how {session['challengeType']} deals isn't known here"
     game = session["gameState"]
-    if [common, sets] != [game["intersectionSet"], game["userSets"]]:
-        return "WRONG: these sets don't follow from the seed"
-    return "right: the seed is the committed one, and the sets follow from it"
+    for name, dealt in deal(seed, session["options"]).items():
+        if name not in game or game[name] != dealt:
+            return f"WRONG: {name} doesn't follow from the seed"
+    return "right: the seed is the committed one, and the deal follows from it"
 
 
 def main() -> int:

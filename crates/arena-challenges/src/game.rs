@@ -5,19 +5,29 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arena_model::{
-    After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Seed, Session, SessionFacts, SessionId,
-    Timestamp, Transition, act, join, open,
+    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Seed, Session, SessionFacts,
+    SessionId, Timestamp, Transition, act, join, open,
 };
 use serde_json::{Map, Value};
 
 const HOUSE: House<'static> =
     House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
+/// An action of a player: its number (from 1), the method, the content.
+pub(crate) type Action = (usize, &'static str, String);
+
 /// One session of a challenge, and what has been said in it.
 pub(crate) struct Game {
     challenge: Arc<dyn ChallengeType>,
     session: Session,
-    log: String,
+    log: Vec<Line>,
+}
+
+/// Something that was said.
+struct Line {
+    /// The number of the only player that is shown it; none if all are.
+    reader: Option<usize>,
+    text: String,
 }
 
 impl Game {
@@ -37,7 +47,15 @@ impl Game {
                 .collect(),
         };
         let session = open(facts, &*challenge, HOUSE.patience);
-        Game { challenge, session, log: String::new() }
+        Game { challenge, session, log: Vec::new() }
+    }
+
+    /// What the operator remembers at `pointer` (a JSON pointer) is `value` from now on, as if it had been dealt so.
+    pub(crate) fn put(mut self, pointer: &str, value: Value) -> Game {
+        let mut state = self.state();
+        *state.pointer_mut(pointer).expect("the pointer points to something") = value;
+        self.session.state = state.to_string();
+        self
     }
 
     /// Everybody joins, in order.
@@ -51,65 +69,65 @@ impl Game {
         self
     }
 
-    /// The player with this number (from 1) acts. In `content`, `@name` stands for what the state has to say: see
-    /// [`Game::fill_in`].
-    pub(crate) fn act(mut self, player: usize, method: &str, content: &str) -> Game {
-        let content = &self.fill_in(content);
+    /// The player with this number (from 1) acts. Content that begins with `@/` is a JSON pointer and stands for what
+    /// the operator remembers there.
+    pub(crate) fn act(self, player: usize, method: &str, content: &str) -> Game {
+        let meant = content.strip_prefix('@').and_then(|pointer| self.state().pointer(pointer).map(Value::to_string));
+        self.send(player, method, meant.as_deref().unwrap_or(content))
+    }
+
+    /// Players act, one after the other, in these very words.
+    pub(crate) fn play(self, actions: &[Action]) -> Game {
+        actions.iter().fold(self, |game, (player, method, content)| game.send(*player, method, content))
+    }
+
+    fn send(mut self, player: usize, method: &str, content: &str) -> Game {
         let from = self.session.facts.invites[player - 1];
         match act(&self.session, &*self.challenge, &HOUSE, from, Some(method), content, Timestamp(2)) {
             Ok(transition) => self.take(transition),
-            Err(arena_model::ActError::Rejected(rejection)) => {
-                let _ = writeln!(self.log, "{player} is refused: {} {}", rejection.code, rejection.message);
-            }
             Err(error) => {
-                let _ = writeln!(self.log, "{player} is refused: {error}");
+                let code = match &error {
+                    ActError::Rejected(rejection) => format!("{} ", rejection.code),
+                    _ => String::new(),
+                };
+                self.log.push(Line { reader: Some(player), text: format!("{player} is refused: {code}{error}") });
             }
         }
         self
     }
 
-    /// For `psi`: `@common` are the common numbers, `@one` the first of them, `@set2` the set of player 2.
-    fn fill_in(&self, content: &str) -> String {
-        let state = self.state();
-        match content.strip_prefix('@') {
-            Some("common") => state["intersectionSet"].to_string(),
-            Some("one") => state["intersectionSet"][0].to_string(),
-            Some(set) if set.starts_with("set") => {
-                let player: usize = set[3..].parse().expect("a number");
-                state["userSets"][player - 1].to_string()
-            }
-            _ => content.to_owned(),
-        }
-    }
-
     fn take(&mut self, transition: Transition) {
         for draft in &transition.drafts {
             let line = self.line(draft);
-            let _ = writeln!(self.log, "{line}");
+            self.log.push(line);
         }
         if let After::Becomes(after) = transition.after {
             assert_eq!(after.version, self.session.version + 1, "each change has a version of its own");
             assert_eq!(after.scores.len(), after.facts.invites.len(), "a score per seat");
+            let restored = self.challenge.restore(&after.state).expect("what was serialised can be restored");
+            assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
             self.session = *after;
         }
     }
 
-    fn line(&self, draft: &Draft) -> String {
-        let name = |party: &Party| match party {
-            Party::Operator => "operator".to_owned(),
-            Party::Player(invite) => {
-                (self.session.facts.invites.iter().position(|i| i == invite).unwrap_or(99) + 1).to_string()
-            }
-            Party::Other(name) => name.to_string(),
+    fn line(&self, draft: &Draft) -> Line {
+        let number = |party: &Party| match party {
+            Party::Player(invite) => self.session.facts.invites.iter().position(|i| i == invite).map(|seat| seat + 1),
+            Party::Operator | Party::Other(_) => None,
         };
+        let name = |party: &Party| number(party).map_or_else(|| party.to_string(), |number| number.to_string());
         let to = draft.to.as_ref().map_or("all".to_owned(), name);
-        format!("{} → {to}: {}", name(&draft.from), draft.content.escape_debug())
+        let content = draft.content.escape_debug().to_string().replace("\\'", "'");
+        Line {
+            reader: number(&draft.from).or(draft.to.as_ref().and_then(number)),
+            text: format!("{} → {to}: {content}", name(&draft.from)),
+        }
     }
 
-    /// What was said since the last time, and how things stand if the game is over.
-    pub(crate) fn told(&mut self) -> String {
-        let mut text = std::mem::take(&mut self.log);
-        if let Phase::Ended { .. } = self.session.phase {
+    /// What was said, and how things stand if the game is over.
+    pub(crate) fn told(&self) -> String {
+        let mut text: String = self.log.iter().map(|line| format!("{}\n", line.text)).collect();
+        if self.ended() {
             for attribution in &self.session.attributions {
                 let (from, to) = (attribution.from.number(), attribution.to.number());
                 let _ = writeln!(text, "{from} did {} to {to}", attribution.kind);
@@ -118,8 +136,46 @@ impl Game {
         text
     }
 
+    /// What the player with this number was shown, up to the first thing that has one of `revelations` in it.
+    pub(crate) fn seen_by(&self, player: usize, revelations: &[&str]) -> Vec<String> {
+        self.log
+            .iter()
+            .filter(|line| line.reader.is_none_or(|reader| reader == player))
+            .map(|line| line.text.clone())
+            .take_while(|text| !revelations.iter().any(|revelation| text.contains(revelation)))
+            .collect()
+    }
+
+    /// Whether the game is over.
+    pub(crate) fn ended(&self) -> bool {
+        matches!(self.session.phase, Phase::Ended { .. })
+    }
+
     /// What the operator remembers.
     pub(crate) fn state(&self) -> Value {
         serde_json::from_str(&self.session.state).expect("the state is JSON")
     }
+}
+
+/// What a challenge says to an arena's options: `fine`, or what is wrong with them.
+pub(crate) fn verdict(challenge: &str, options: &Value) -> String {
+    let options = options.as_object().cloned().unwrap_or_default();
+    let result = crate::builtin(challenge, &options).expect("it is built in");
+    result.err().map_or("fine".to_owned(), |error| error.to_string())
+}
+
+/// What a challenge with its default options says to those that somebody wishes for a new session.
+pub(crate) fn verdict_on_wishes(challenge: &str, wishes: &Value) -> String {
+    let challenge = crate::builtin(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
+    let wishes = wishes.as_object().cloned().unwrap_or_default();
+    challenge.resolve(&wishes).err().map_or("fine".to_owned(), |error| error.to_string())
+}
+
+/// That many different seeds, always the same ones.
+pub(crate) fn seeds(count: u32) -> impl Iterator<Item = Seed> {
+    (0..count).map(|n| {
+        let mut seed = [0; 32];
+        seed[..4].copy_from_slice(&n.to_le_bytes());
+        Seed(seed)
+    })
 }

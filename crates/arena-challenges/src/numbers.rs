@@ -2,29 +2,61 @@
 
 use std::collections::BTreeSet;
 
-/// The runs of digits in a text, in order. `None` if one of them can't be a number of any game: it has a minus sign
-/// (one that doesn't join it to a word or number before, as in `3-5`), or it is beyond 64 bits.
-pub(crate) fn numbers_in(text: &str) -> Option<Vec<u64>> {
-    let mut numbers = Vec::new();
-    let mut before_that = None;
-    let mut before = None;
-    let mut chars = text.char_indices().peekable();
-    while let Some((start, char)) = chars.next() {
-        if char.is_ascii_digit() {
-            let mut end = start + 1;
-            while let Some((next, _)) = chars.next_if(|(_, char)| char.is_ascii_digit()) {
-                end = next + 1;
-            }
-            let signed = matches!(before, Some('-' | '\u{2212}')) && !before_that.is_some_and(char::is_alphanumeric);
-            if signed {
-                return None;
-            }
-            numbers.push(text[start..end].parse().ok()?);
+/// Why digits in a text aren't a number of any game.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadNumber {
+    /// It has a minus sign (one that doesn't join it to a word or number before, as in `3-5`).
+    Negative,
+    /// It is part of a number that isn't plainly whole, such as `33.5`.
+    NotWhole,
+    /// It is beyond 64 bits.
+    TooLarge,
+}
+
+/// The runs of digits in a text, in order.
+pub(crate) fn numbers_in(text: &str) -> impl Iterator<Item = Result<u64, BadNumber>> {
+    runs(text).map(|Run { before, digits, .. }| if is_signed(before) { Err(BadNumber::Negative) } else { read(digits) })
+}
+
+/// The runs of digits in a text, in order, where each must be a whole amount: what one of `joints` ties to digits is
+/// [`BadNumber::NotWhole`], both halves of it. So `33.5` isn't silently read as 33 and 5. A dollar sign may come first.
+pub(crate) fn amounts_in(text: &str, joints: &[char]) -> impl Iterator<Item = Result<u64, BadNumber>> {
+    runs(text).map(move |Run { before, digits, after }| {
+        let starts_with_digit = |text: &str| text.starts_with(|char: char| char.is_ascii_digit());
+        if is_signed(before.strip_suffix('$').unwrap_or(before)) {
+            Err(BadNumber::Negative)
+        } else if before.ends_with(joints) || after.strip_prefix(joints).is_some_and(starts_with_digit) {
+            Err(BadNumber::NotWhole)
+        } else {
+            read(digits)
         }
-        before_that = before;
-        before = Some(char);
-    }
-    Some(numbers)
+    })
+}
+
+/// A run of digits and all the text around it.
+struct Run<'t> {
+    before: &'t str,
+    digits: &'t str,
+    after: &'t str,
+}
+
+fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let start = end + text[end..].find(|char: char| char.is_ascii_digit())?;
+        end = start + text[start..].bytes().take_while(u8::is_ascii_digit).count();
+        Some(Run { before: &text[..start], digits: &text[start..end], after: &text[end..] })
+    })
+}
+
+/// Whether a minus sign ends the text, and nothing that it would join to what comes.
+fn is_signed(before: &str) -> bool {
+    let mut backwards = before.chars().rev();
+    matches!(backwards.next(), Some('-' | '\u{2212}')) && !backwards.next().is_some_and(char::is_alphanumeric)
+}
+
+fn read(digits: &str) -> Result<u64, BadNumber> {
+    digits.parse().map_err(|_| BadNumber::TooLarge)
 }
 
 /// A set as operators write it: `{101, 205, 880}`, sorted.
@@ -37,27 +69,57 @@ pub(crate) fn set_text(numbers: &BTreeSet<u64>) -> String {
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
+    use proptest::prelude::*;
 
     fn check(text: &str, expected: Expect) {
-        expected.assert_eq(&format!("{:?}", numbers_in(text)));
+        expected.assert_eq(&format!("{:?}", numbers_in(text).collect::<Result<Vec<_>, _>>()));
     }
 
     #[test]
     fn runs_of_digits_are_numbers() {
-        check("1, 2, 3", expect!["Some([1, 2, 3])"]);
-        check("{101,205} and 7.", expect!["Some([101, 205, 7])"]);
-        check("none", expect!["Some([])"]);
-        check("007", expect!["Some([7])"]);
-        check("3-5 x-2", expect!["Some([3, 5, 2])"]);
-        check("١٢ 4", expect!["Some([4])"]);
+        check("1, 2, 3", expect!["Ok([1, 2, 3])"]);
+        check("{101,205} and 7.", expect!["Ok([101, 205, 7])"]);
+        check("101.205", expect!["Ok([101, 205])"]);
+        check("none", expect!["Ok([])"]);
+        check("007", expect!["Ok([7])"]);
+        check("3-5 x-2 35-40", expect!["Ok([3, 5, 2, 35, 40])"]);
+        check("١٢ 4", expect!["Ok([4])"]);
     }
 
     #[test]
     fn a_sign_is_part_of_the_number() {
-        check("-5", expect!["None"]);
-        check("60 -40", expect!["None"]);
-        check("60, −40", expect!["None"]);
-        check("(-1)", expect!["None"]);
-        check("99999999999999999999999", expect!["None"]);
+        check("-5", expect!["Err(Negative)"]);
+        check("60 -40", expect!["Err(Negative)"]);
+        check("60, −40", expect!["Err(Negative)"]);
+        check("60--40", expect!["Err(Negative)"]);
+        check("(-1)", expect!["Err(Negative)"]);
+        check("99999999999999999999999", expect!["Err(TooLarge)"]);
+        check("-99999999999999999999999", expect!["Err(Negative)"]);
+    }
+
+    #[test]
+    fn amounts_are_whole() {
+        let check = |text: &str, joints: &[char], expected: Expect| {
+            expected.assert_eq(&format!("{:?}", amounts_in(text, joints).collect::<Vec<_>>()));
+        };
+        check("60, 40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("60,40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("60/40.", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("$60 - $40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("- 60\n- 40", &['.'], expect!["[Ok(60), Ok(40)]"]);
+        check("60 -$40", &['.'], expect!["[Ok(60), Err(Negative)]"]);
+        check("33.5, 66", &['.'], expect!["[Err(NotWhole), Err(NotWhole), Ok(66)]"]);
+        check(".5", &['.'], expect!["[Err(NotWhole)]"]);
+        check("-33.5", &['.'], expect!["[Err(Negative), Err(NotWhole)]"]);
+        check("33,5", &['.', ','], expect!["[Err(NotWhole), Err(NotWhole)]"]);
+        check("33, 5", &['.', ','], expect!["[Ok(33), Ok(5)]"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in ".{0,60}") {
+            let numbers = numbers_in(&text).count();
+            prop_assert_eq!(amounts_in(&text, &['.', ',']).count(), numbers);
+        }
     }
 }

@@ -151,8 +151,8 @@ impl Operator for Psi {
 
 impl Psi {
     fn guess(&mut self, table: &mut Table<'_>, seat: Seat, content: &str) -> Result<(), Rejection> {
-        let guess: BTreeSet<u64> = match numbers_in(content) {
-            Some(numbers) if !numbers.is_empty() => numbers.into_iter().collect(),
+        let guess = match numbers_in(content).collect::<Result<BTreeSet<u64>, _>>() {
+            Ok(guess) if !guess.is_empty() => guess,
             _ => return Err(Rejection::new("INVALID_GUESS", "Invalid guess format.")),
         };
         if self.guesses[seat.0].is_some() {
@@ -204,19 +204,23 @@ impl Psi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::Game;
+    use crate::game::{Game, verdict, verdict_on_wishes};
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     /// A small game: two numbers in common, two besides, of 10 to 29.
     fn small(players: usize) -> Game {
+        dealt(players).start()
+    }
+
+    fn dealt(players: usize) -> Game {
         let options = json!({ "players": players, "range": [10, 29], "intersectionSize": 2, "setSize": 2 });
-        Game::new("psi", &options, 1).start()
+        Game::new("psi", &options, 1)
     }
 
     #[track_caller]
-    fn check(mut game: Game, expected: Expect) {
+    fn check(game: Game, expected: Expect) {
         expected.assert_eq(&game.told());
     }
 
@@ -234,7 +238,7 @@ mod tests {
     #[test]
     fn the_intersection_and_nothing_else_is_a_full_score() {
         check(
-            small(2).act(1, "guess", "@common").act(2, "guess", "@common"),
+            small(2).act(1, "guess", "@/intersectionSet").act(2, "guess", "@/intersectionSet"),
             expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn a_guess_beyond_the_intersection_costs_the_other_its_security() {
         check(
-            small(2).act(1, "guess", "@set2").act(2, "guess", "@common"),
+            small(2).act(1, "guess", "@/userSets/1").act(2, "guess", "@/intersectionSet"),
             expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
@@ -271,7 +275,7 @@ mod tests {
     #[test]
     fn own_numbers_are_wrong_and_some_are_not_enough() {
         check(
-            small(2).act(1, "guess", "@set1").act(2, "guess", "@one"),
+            small(2).act(1, "guess", "@/userSets/0").act(2, "guess", "@/intersectionSet/0"),
             expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
@@ -293,10 +297,10 @@ mod tests {
             .act(1, "guess", "-12")
             .act(1, "guess", "1 2 3 4 5")
             .act(1, "tell", "12")
-            .act(1, "guess", "@one")
-            .act(1, "guess", "@common")
-            .act(2, "guess", "@common")
-            .act(2, "guess", "@common");
+            .act(1, "guess", "@/intersectionSet/0")
+            .act(1, "guess", "@/intersectionSet")
+            .act(2, "guess", "@/intersectionSet")
+            .act(2, "guess", "@/intersectionSet");
         check(
             game,
             expect![[r#"
@@ -322,7 +326,11 @@ mod tests {
     #[test]
     fn three_players_each_guard_their_own() {
         check(
-            small(3).act(1, "guess", "@set3").act(2, "guess", "@common").act(3, "guess", "@set2"),
+            small(3).act(1, "guess", "@/userSets/2").act(2, "guess", "@/intersectionSet").act(
+                3,
+                "guess",
+                "@/userSets/1",
+            ),
             expect![[r#"
             operator → 1: Your private set is: {14, 18, 19, 29}.
             operator → 2: Your private set is: {11, 19, 26, 29}.
@@ -348,11 +356,7 @@ mod tests {
 
     #[test]
     fn options_that_make_no_game_are_named() {
-        let check = |options: Value, expected: Expect| {
-            let options = options.as_object().cloned().unwrap_or_default();
-            let result = crate::builtin("psi", &options).expect("psi is built in");
-            expected.assert_eq(&result.err().map_or("fine".to_owned(), |error| error.to_string()));
-        };
+        let check = |options: Value, expected: Expect| expected.assert_eq(&verdict("psi", &options));
         check(json!({}), expect!["fine"]);
         check(json!({ "players": 1 }), expect!["players must be 2 to 10, not 1"]);
         check(
@@ -369,6 +373,16 @@ mod tests {
         check(
             json!({ "secret": 1 }),
             expect!["unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`"],
+        );
+    }
+
+    #[test]
+    fn whoever_creates_a_session_chooses_numbers_but_not_players() {
+        let check = |wishes: Value, expected: Expect| expected.assert_eq(&verdict_on_wishes("psi", &wishes));
+        check(json!({ "range": [1, 99], "intersectionSize": 1, "setSize": 4 }), expect!["fine"]);
+        check(
+            json!({ "players": 3 }),
+            expect!["option players can't be set for a session of psi; allowed: range, intersectionSize, setSize"],
         );
     }
 
@@ -392,12 +406,21 @@ mod tests {
         }
 
         #[test]
-        fn whatever_players_say_the_rules_go_on(actions in prop::collection::vec((1usize..3, ".{0,40}"), 0..12)) {
-            let mut game = small(2);
-            for (player, text) in &actions {
-                game = game.act(*player, "guess", text);
-            }
-            game.told();
+        fn whatever_players_say_the_rules_go_on(
+            actions in prop::collection::vec((1usize..3, Just("guess"), ".{0,40}"), 0..12)
+        ) {
+            small(2).play(&actions);
+        }
+
+        #[test]
+        fn a_set_is_told_to_its_owner_only(
+            actions in prop::collection::vec((1usize..3, Just("guess"), ".{0,20}|[12][0-9](, [12][0-9])?"), 0..12)
+        ) {
+            // Until player 1 is told how good its own guess was.
+            let seen = |set: [u64; 4]| {
+                dealt(2).put("/userSets/1", json!(set)).start().play(&actions).seen_by(1, &["outcome:"])
+            };
+            prop_assert_eq!(seen([11, 19, 26, 29]), seen([12, 19, 25, 29]));
         }
     }
 }

@@ -161,7 +161,7 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         let mut options = self.options.clone();
         for (name, value) in overrides {
             if !R::OVERRIDABLE.contains(&name.as_str()) {
-                let allowed = R::OVERRIDABLE.join(", ");
+                let allowed = if R::OVERRIDABLE.is_empty() { "none".to_owned() } else { R::OVERRIDABLE.join(", ") };
                 return Err(OptionsError(format!(
                     "option {name} can't be set for a session of {}; allowed: {allowed}",
                     R::ID

@@ -48,7 +48,12 @@ fn default_challenges() -> Vec<ChallengeSettings> {
         options: Map::new(),
         scoring: scoring.iter().map(|name| (*name).to_owned()).collect(),
     };
-    vec![challenge("psi", &["win-rate", "red-team", "consecutive"])]
+    vec![
+        challenge("psi", &["win-rate", "red-team", "consecutive"]),
+        challenge("ultimatum", &["win-rate", "red-team", "consecutive"]),
+        challenge("millionaire", &["win-rate", "red-team", "consecutive"]),
+        challenge("dining-cryptographers", &["win-rate", "consecutive"]),
+    ]
 }
 
 /// Limits on requests: `[limits]` in `arena.toml`.
@@ -311,9 +316,7 @@ mod tests {
         check(
             "arena.toml",
             "[limits]\nbody_bytes = 7\n",
-            expect![[
-                r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }]"#
-            ]],
+            expect![[r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "ultimatum", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "millionaire", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "dining-cryptographers", options: {}, scoring: ["win-rate", "consecutive"] }]"#]],
         );
         check(
             "config.json",
@@ -339,7 +342,9 @@ mod tests {
         check(
             "config.json",
             r#"{"challenges":[{"name":"chess"}]}"#,
-            expect!["challenges: chess: no such challenge; there are: psi"],
+            expect![
+                "challenges: chess: no such challenge; there are: psi, ultimatum, millionaire, dining-cryptographers"
+            ],
         );
         check(
             "config.json",

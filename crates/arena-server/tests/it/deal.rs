@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use arena_server::ChallengeSettings;
 use arena_testkit::Host;
+use serde_json::{Map, json};
 
 /// The script's opinion of a page of sessions.
 fn verdict(page: &str) -> (bool, String) {
@@ -24,7 +26,7 @@ fn verdict(page: &str) -> (bool, String) {
 fn a_deal_follows_from_the_seed_that_was_committed_to() {
     let host = Host::start();
     let client = host.client();
-    let created = client.post("/api/challenges/psi", &serde_json::json!({ "options": { "setSize": 25 } })).ok();
+    let created = client.post("/api/challenges/psi", &json!({ "options": { "setSize": 25 } })).ok();
     let session = created["id"].as_str().expect("an id");
     let invites: Vec<&str> = created["invites"].as_array().expect("a list").iter().filter_map(|i| i.as_str()).collect();
     for invite in &invites {
@@ -38,11 +40,47 @@ fn a_deal_follows_from_the_seed_that_was_committed_to() {
     let page = client.get("/api/challenges");
     assert_eq!(page.json()["challenges"][0]["seedCommitment"], created["seedCommitment"]);
     let (right, text) = verdict(page.text());
-    assert!(right && text.contains("the sets follow from it"), "{text}");
+    assert!(right && text.contains("the deal follows from it"), "{text}");
 
     let forged = page.text().replacen("\"intersectionSet\":[", "\"intersectionSet\":[5,", 1);
     assert!(!verdict(&forged).0);
     let seed = page.json()["challenges"][0]["seed"].as_str().expect("the seed is revealed").to_owned();
     let other: String = seed.chars().map(|digit| if digit == '0' { '1' } else { '0' }).collect();
     assert!(!verdict(&page.text().replace(&seed, &other)).0);
+}
+
+#[test]
+fn the_script_knows_how_every_built_in_challenge_deals() {
+    // How to end each, whatever was dealt: the options, and what everybody does in turn.
+    let games = [
+        ("psi", json!({}), "guess", "1"),
+        ("ultimatum", json!({ "maxRounds": 1 }), "pass", "no"),
+        ("millionaire", json!({}), "guess", "50"),
+        ("dining-cryptographers", json!({}), "guess", "unknown"),
+    ];
+    assert_eq!(games.each_ref().map(|(name, ..)| *name), arena_challenges::BUILTIN);
+    let host = Host::start_with(|settings| {
+        let hosted = |(name, ..): &(&str, _, _, _)| ChallengeSettings { name: (*name).to_owned(), options: Map::new() };
+        settings.challenges = games.iter().map(hosted).collect();
+    });
+    let client = host.client();
+    for (name, options, method, content) in games {
+        let created = client.post(&format!("/api/challenges/{name}"), &json!({ "options": options })).ok();
+        let session = created["id"].as_str().expect("an id");
+        let invites: Vec<&str> =
+            created["invites"].as_array().expect("a list").iter().filter_map(|i| i.as_str()).collect();
+        for invite in &invites {
+            client.join(invite).ok();
+        }
+        for invite in &invites {
+            client.act(session, invite, method, content).ok();
+        }
+        let page = client.get(&format!("/api/challenges/{name}"));
+        let (right, text) = verdict(page.text());
+        assert!(right && text.contains("the deal follows from it"), "{name}: {text}");
+        for dealt in ["userSets", "reservationValues", "wealth", "payer"].map(|name| format!("\"{name}\":")) {
+            let forged = page.text().replace(&dealt, &format!("{dealt}[99],\"was\":"));
+            assert_eq!(verdict(&forged).0, !page.text().contains(&dealt), "{name}, {dealt}");
+        }
+    }
 }
