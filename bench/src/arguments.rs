@@ -8,7 +8,8 @@ use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
 use crate::crowd::Crowd;
-use crate::scenarios::{self, fanout, games, lists, memory, paced, tail};
+use crate::psi::Players;
+use crate::scenarios::{self, fanout, games, lists, memory, paced, scoring, tail};
 
 /// The name under which all scenarios are run.
 pub const ALL: &str = "all";
@@ -79,6 +80,9 @@ pub struct Arguments {
     /// Of the scenario `lists`.
     #[command(flatten)]
     pub lists: lists::Options,
+    /// Of the scenario `scoring`.
+    #[command(flatten)]
+    pub scoring: scoring::Options,
     /// Of the scenario `memory`.
     #[command(flatten)]
     pub memory: memory::Options,
@@ -124,9 +128,9 @@ impl Arguments {
         Duration::try_from_secs_f64(seconds).map_err(|_| anyhow::anyhow!("--seconds {seconds} isn't a length of time"))
     }
 
-    /// A crowd of so many connections.
+    /// A crowd of so many connections, on which nobody known plays.
     pub fn crowd(&self, connections: usize) -> Crowd {
-        Crowd { threads: self.threads(), connections }
+        Crowd { threads: self.threads(), connections, players: Players::Unknown }
     }
 
     /// What was given, or else the size that suits.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::crew::Crew;
 use crate::faults::Faults;
-use crate::psi::{self, Opposite, REQUESTS_PER_GAME, StepLatencies};
+use crate::psi::{self, Opposite, Players, REQUESTS_PER_GAME, StepLatencies};
 use crate::server::Server;
 use crate::usage::Usage;
 
@@ -30,6 +30,8 @@ pub struct Crowd {
     pub threads: usize,
     /// Connections.
     pub connections: usize,
+    /// Who plays on them.
+    pub players: Players,
 }
 
 /// A moment of a measurement.
@@ -135,7 +137,7 @@ impl Crowd {
                     if over || failed_in_a_row == PATIENCE {
                         return Ok((games, latencies, faults));
                     }
-                    match psi::play(&mut connection, opposite, Instant::now(), &mut latencies).await {
+                    match psi::play(&mut connection, opposite, self.players, Instant::now(), &mut latencies).await {
                         Ok(()) => {
                             games += 1;
                             failed_in_a_row = 0;

@@ -2,6 +2,7 @@
 //! requests for the ceiling, whose answers say nothing.
 //! Who plays how many games at once is left to `crowd` and the scenarios.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
@@ -121,12 +122,41 @@ pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::
     Ok(Invited { id, invites })
 }
 
-/// Takes a seat.
+/// Takes a seat, as nobody in particular.
 ///
 /// # Errors
 /// If the server refuses.
 pub async fn join(connection: &mut Connection, invite: &str) -> anyhow::Result<()> {
     connection.post("/api/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
+}
+
+/// Who plays: nobody known, or one game after another other users, two by two, out of so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Players {
+    /// Nobody says who it is.
+    Unknown,
+    /// This many users, as ids of 64 digits such as keys have.
+    Known(u64),
+}
+
+impl Players {
+    /// The bodies of the two joins.
+    fn joins(self, invites: &[String]) -> Vec<String> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = match self {
+            Players::Unknown => 0,
+            Players::Known(_) => NEXT.fetch_add(invites.len() as u64, Ordering::Relaxed),
+        };
+        let join = |(seat, invite): (u64, &String)| match self {
+            Players::Unknown => format!(r#"{{"invite":"{invite}"}}"#),
+            Players::Known(users) => {
+                // Odd factors spread the ids as hashes are spread, and each user keeps its own.
+                let user = ((number + seat) % users).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                format!(r#"{{"invite":"{invite}","userId":"{user:016x}{user:048x}"}}"#)
+            }
+        };
+        (0..).zip(invites).map(join).collect()
+    }
 }
 
 /// The body of a chat message; `content` must need no escaping.
@@ -144,15 +174,16 @@ pub fn chat_body(session: &str, content: &str, from: &str) -> String {
 pub async fn play(
     connection: &mut Connection,
     opposite: Opposite,
+    players: Players,
     intended: Instant,
     latencies: &mut StepLatencies,
 ) -> anyhow::Result<()> {
     let Invited { id, invites } = create(connection, opposite).await?;
     latencies.record(Step::Create, intended);
 
-    for invite in &invites {
+    for body in players.joins(&invites) {
         let sent = Instant::now();
-        join(connection, invite).await?;
+        connection.post("/api/arena/join", body).await?.ok("join")?;
         latencies.record(Step::Join, sent);
     }
 

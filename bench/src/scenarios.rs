@@ -6,6 +6,7 @@ pub mod games;
 pub mod lists;
 pub mod memory;
 pub mod paced;
+pub mod scoring;
 pub mod tail;
 
 use crate::arguments::Arguments;
@@ -54,6 +55,12 @@ pub const LIST: &[Scenario] = &[
         about: "list pages of a store full of sessions, and how fast it starts",
         in_all: true,
         run: lists::run,
+    },
+    Scenario {
+        name: "scoring",
+        about: "whole games whose players are scored against games that count for nothing, and leaderboards",
+        in_all: true,
+        run: scoring::run,
     },
     Scenario {
         name: "memory",

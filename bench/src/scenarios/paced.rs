@@ -17,7 +17,7 @@ use crate::crew::Crew;
 use crate::crowd::{Crowd, Mark, Spent, Until};
 use crate::faults::Faults;
 use crate::latency::Latencies;
-use crate::psi::{self, Opposite, Step, StepLatencies};
+use crate::psi::{self, Opposite, Players, Step, StepLatencies};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::latencies_json;
 use crate::server::{ArenaFolder, Server};
@@ -113,7 +113,7 @@ fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64
             let (mut latencies, mut whole, mut faults) =
                 (StepLatencies::default(), Latencies::default(), Faults::default());
             while let Some(intended) = players.next().await {
-                match psi::play(&mut connection, opposite, intended, &mut latencies).await {
+                match psi::play(&mut connection, opposite, Players::Unknown, intended, &mut latencies).await {
                     Ok(()) => whole.record(intended.elapsed()),
                     Err(err) => {
                         faults.add(&err);

@@ -316,7 +316,9 @@ mod tests {
         check(
             "arena.toml",
             "[limits]\nbody_bytes = 7\n",
-            expect![[r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "ultimatum", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "millionaire", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "dining-cryptographers", options: {}, scoring: ["win-rate", "consecutive"] }]"#]],
+            expect![[
+                r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "ultimatum", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "millionaire", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "dining-cryptographers", options: {}, scoring: ["win-rate", "consecutive"] }]"#
+            ]],
         );
         check(
             "config.json",

@@ -297,7 +297,7 @@ fn open_writable(file: &Path) -> Result<Connection, rusqlite::Error> {
     configure(&connection)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    connection.pragma_update(None, "cache_size", -32 * 1024)?;
     Ok(connection)
 }
 

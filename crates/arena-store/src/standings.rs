@@ -1,8 +1,6 @@
 //! What the end of a game means for its players: their history, their standings, the totals. In the commit that ends it.
 
-use std::collections::BTreeMap;
-
-use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standing, Standings, UserId};
+use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standings, UserId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::counts::Delta;
@@ -25,48 +23,78 @@ impl Counting<'_> {
         session: &Session,
         delta: &mut Delta,
     ) -> Result<Vec<(Ranked, Move)>, rusqlite::Error> {
-        let mut users: BTreeMap<&UserId, i64> = BTreeMap::new();
-        for user in session.seats.iter().filter_map(|occupant| occupant.user.as_ref()) {
-            if !users.contains_key(user) {
-                let user_no = user_no(connection, user)?;
-                if record_played(connection, user_no, no)? == 1 {
-                    delta.add_total("participants", 1);
-                }
-                users.insert(user, user_no);
-            }
-        }
         if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
             delta.add_total(&format!("games:{}", session.facts.challenge), 1);
         }
-        let Some(result) = GameResult::of(session) else { return Ok(Vec::new()) };
+        let result = GameResult::of(session);
         let mut moves = Vec::new();
-        for (seat, user) in result.users.iter().enumerate() {
-            let Some(user_no) = user.and_then(|user| users.get(user)) else { continue };
-            moves.extend(self.count(connection, *user_no, &result, Seat(seat))?);
+        let users: Vec<Option<&UserId>> = session.seats.iter().map(|occupant| occupant.user.as_ref()).collect();
+        for (seat, user) in users.iter().enumerate() {
+            // Who holds two seats has played one session.
+            let Some(user) = user.filter(|_| !users[..seat].contains(user)) else { continue };
+            let user = user_no(connection, user)?;
+            let mut career = read_career(connection, user)?;
+            career.played += 1;
+            if career.played == 1 {
+                delta.add_total("participants", 1);
+            }
+            write_played(connection, user, career.played, no)?;
+            if let Some(result) = &result {
+                moves.extend(self.count(user, &mut career.standings, result, Seat(seat)));
+            }
+            write_career(connection, user, &career)?;
         }
         Ok(moves)
     }
 
-    /// Adds a game to a player's standing.
-    fn count(
-        &self,
-        connection: &Connection,
-        user: i64,
-        result: &GameResult<'_>,
-        seat: Seat,
-    ) -> Result<Vec<(Ranked, Move)>, rusqlite::Error> {
-        let mut standings = read_standings(connection, user)?;
+    /// Adds a game to a player's standings.
+    fn count(&self, user: i64, standings: &mut Standings, result: &GameResult<'_>, seat: Seat) -> Vec<(Ranked, Move)> {
         let keys = |standings: &Standings| -> Vec<Option<f64>> {
             self.ranked.iter().map(|ranked| ranked.key(self.scoring, standings)).collect()
         };
-        let before = keys(&standings);
-        let standing = standings.entry(result.challenge.to_owned()).or_default();
-        self.scoring.count(result, seat, standing);
-        write_standing(connection, user, result.challenge, standing)?;
-        let after = keys(&standings);
+        let before = keys(standings);
+        self.scoring.count(result, seat, standings.entry(result.challenge.to_owned()).or_default());
+        let after = keys(standings);
         let moved = self.ranked.iter().zip(before.into_iter().zip(after)).filter(|(_, (from, to))| from != to);
-        Ok(moved.map(|(ranked, (from, to))| (ranked.clone(), Move { user, from, to })).collect())
+        moved.map(|(ranked, (from, to))| (ranked.clone(), Move { user, from, to })).collect()
     }
+}
+
+/// What a user has done: row 0 of `careers`.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Career {
+    /// How many ended sessions it has.
+    pub(crate) played: i64,
+    /// What scoring remembers of it.
+    pub(crate) standings: Standings,
+}
+
+/// A user's career; one of nothing if there is none. Standings that can't be read count as none: a recount mends them.
+pub(crate) fn read_career(connection: &Connection, user: i64) -> Result<Career, rusqlite::Error> {
+    let mut statement =
+        connection.prepare_cached("SELECT session, standings FROM careers WHERE user = ?1 AND n = 0")?;
+    let mut rows = statement.query([user])?;
+    let Some(row) = rows.next()? else { return Ok(Career::default()) };
+    let standings = serde_json::from_str(row.get_ref(1)?.as_str()?).unwrap_or_else(|error| {
+        tracing::error!(user, %error, "the standings of user {user} can't be read; recompute them: {error}");
+        Standings::new()
+    });
+    Ok(Career { played: row.get(0)?, standings })
+}
+
+/// Puts a career in the place of the stored one.
+pub(crate) fn write_career(connection: &Connection, user: i64, career: &Career) -> Result<(), rusqlite::Error> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO careers (user, n, session, standings) VALUES (?1, 0, ?2, ?3)")?
+        .execute(params![user, career.played, to_json(&career.standings)])?;
+    Ok(())
+}
+
+fn write_played(connection: &Connection, user: i64, n: i64, session: SessionNo) -> Result<(), rusqlite::Error> {
+    connection
+        .prepare_cached("INSERT INTO careers (user, n, session) VALUES (?1, ?2, ?3)")?
+        .execute(params![user, n, session.0])?;
+    Ok(())
 }
 
 /// The number of a user, who is entered if it wasn't known.
@@ -79,96 +107,29 @@ pub(crate) fn user_no(connection: &Connection, user: &UserId) -> Result<i64, rus
     Ok(connection.last_insert_rowid())
 }
 
-/// Adds a session to a user's history; how many it holds now.
-pub(crate) fn record_played(connection: &Connection, user: i64, session: SessionNo) -> Result<i64, rusqlite::Error> {
-    let n = count_played(connection, user)? + 1;
-    connection
-        .prepare_cached("INSERT INTO played (user, n, session) VALUES (?1, ?2, ?3)")?
-        .execute(params![user, n, session.0])?;
-    Ok(n)
-}
-
-/// How many sessions a user's history holds.
-pub(crate) fn count_played(connection: &Connection, user: i64) -> Result<i64, rusqlite::Error> {
-    let last: Option<i64> =
-        connection.prepare_cached("SELECT max(n) FROM played WHERE user = ?1")?.query_row([user], |row| row.get(0))?;
-    Ok(last.unwrap_or(0))
-}
-
-/// What scoring remembers of a user. A standing that can't be read counts as none: it is rebuilt by a recount.
-pub(crate) fn read_standings(connection: &Connection, user: i64) -> Result<Standings, rusqlite::Error> {
-    let mut statement = connection.prepare_cached("SELECT type, tallies FROM standings WHERE user = ?1")?;
-    let mut rows = statement.query([user])?;
-    let mut standings = Standings::new();
-    while let Some(row) = rows.next()? {
-        let challenge: String = row.get(0)?;
-        match serde_json::from_str::<Standing>(row.get_ref(1)?.as_str()?) {
-            Ok(standing) => drop(standings.insert(challenge, standing)),
-            Err(error) => {
-                tracing::error!(user, challenge, %error, "a standing in {challenge} can't be read; recompute: {error}");
-            }
-        }
-    }
-    Ok(standings)
-}
-
-fn write_standing(
-    connection: &Connection,
-    user: i64,
-    challenge: &str,
-    standing: &Standing,
-) -> Result<(), rusqlite::Error> {
-    connection
-        .prepare_cached(
-            "INSERT INTO standings (user, type, tallies) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET tallies = excluded.tallies",
-        )?
-        .execute(params![user, challenge, to_json(standing)])?;
-    Ok(())
-}
-
-/// A user's standings, counted from its history.
-pub(crate) struct Recounted {
-    pub(crate) standings: Standings,
-    pub(crate) games: u64,
-}
-
-/// Counts a user's history anew, without changing anything.
-pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> Result<Recounted, StoreError> {
+/// Counts a user's sessions anew, without changing anything.
+pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> Result<Career, StoreError> {
     let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
     let sql = format!(
-        "SELECT {}, u.id FROM played p JOIN sessions s ON s.no = p.session JOIN users u ON u.no = p.user
-         WHERE p.user = ?1 ORDER BY p.n",
+        "SELECT {}, u.id FROM careers c JOIN sessions s ON s.no = c.session JOIN users u ON u.no = c.user
+         WHERE c.user = ?1 AND c.n > 0 ORDER BY c.n",
         columns.join(", ")
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([user])?;
-    let (mut standings, mut games) = (Standings::new(), 0);
+    let mut career = Career::default();
     while let Some(row) = rows.next()? {
         let (_, session) = read_session(row)?;
         let id: String = row.get(columns.len())?;
-        games += 1;
+        career.played += 1;
         let Some(result) = GameResult::of(&session) else { continue };
         let seat = result.users.iter().position(|user| user.is_some_and(|user| user.as_str() == id));
         if let Some(seat) = seat {
-            let standing = standings.entry(result.challenge.to_owned()).or_default();
+            let standing = career.standings.entry(result.challenge.to_owned()).or_default();
             scoring.count(&result, Seat(seat), standing);
         }
     }
-    Ok(Recounted { standings, games })
-}
-
-/// Puts counted standings in the place of the stored ones.
-pub(crate) fn replace_standings(
-    connection: &Connection,
-    user: i64,
-    standings: &Standings,
-) -> Result<(), rusqlite::Error> {
-    connection.prepare_cached("DELETE FROM standings WHERE user = ?1")?.execute([user])?;
-    for (challenge, standing) in standings {
-        write_standing(connection, user, challenge, standing)?;
-    }
-    Ok(())
+    Ok(career)
 }
 
 /// Users whose standings are counted anew in one transaction.
@@ -189,8 +150,7 @@ pub(crate) fn follow_scoring(connection: &mut Connection, scoring: &Scoring) -> 
     for first in (1..=last_user).step_by(AT_ONCE as usize) {
         let transaction = connection.transaction()?;
         for user in first..(first + AT_ONCE).min(last_user + 1) {
-            let recounted = recount(&transaction, scoring, user)?;
-            replace_standings(&transaction, user, &recounted.standings)?;
+            write_career(&transaction, user, &recount(&transaction, scoring, user)?)?;
         }
         transaction.commit()?;
     }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::ranking::Ranked;
 use crate::rows::{SESSION_COLUMNS, read_session};
-use crate::standings::{count_played, read_standings, recount, replace_standings, user_no};
+use crate::standings::{read_career, recount, user_no, write_career};
 use crate::writer::{find_answer, remember};
 use crate::{CommitError, NewAnswer, Page, Store, StoreError};
 
@@ -200,13 +200,13 @@ impl Store {
     ) -> Result<Option<Page<Session>>, StoreError> {
         let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
         let sql = format!(
-            "SELECT {} FROM played p JOIN sessions s ON s.no = p.session WHERE p.user = ?1 AND p.n <= ?2
-             ORDER BY p.n DESC LIMIT ?3",
+            "SELECT {} FROM careers c JOIN sessions s ON s.no = c.session WHERE c.user = ?1 AND c.n BETWEEN 1 AND ?2
+             ORDER BY c.n DESC LIMIT ?3",
             columns.join(", ")
         );
         self.read(|connection| {
             let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
-            let total = count_played(connection, no)?;
+            let total = read_career(connection, no)?.played;
             let newest = total.saturating_sub(i64::try_from(offset).unwrap_or(i64::MAX));
             let mut statement = connection.prepare_cached(&sql)?;
             let mut rows = statement.query(params![no, newest, i64::try_from(limit).unwrap_or(i64::MAX)])?;
@@ -225,7 +225,7 @@ impl Store {
     pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
         self.read(|connection| {
             let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
-            Ok(Some(read_standings(connection, no)?))
+            Ok(Some(read_career(connection, no)?.standings))
         })
     }
 
@@ -257,7 +257,7 @@ impl Store {
                 let mut rows = statement.query([user])?;
                 let Some(row) = rows.next()? else { continue };
                 let profile = read_profile(row)?;
-                let entry = self.scoring.entry(board, &read_standings(connection, user)?);
+                let entry = self.scoring.entry(board, &read_career(connection, user)?.standings);
                 items.extend(entry.map(|entry| (profile, entry)));
             }
             Ok(Page { items, total: page.total })
@@ -272,13 +272,13 @@ impl Store {
         let (readers, scoring, wanted) = (self.readers.clone(), self.scoring.clone(), ranked.clone());
         let read = tokio::task::spawn_blocking(move || {
             readers.read(|connection| {
+                // One snapshot. Users are numbered from 1 without gaps.
+                let snapshot = connection.unchecked_transaction()?;
+                let last: i64 = snapshot.query_row("SELECT coalesce(max(no), 0) FROM users", [], |row| row.get(0))?;
                 let mut keys = Vec::new();
-                let mut statement = connection.prepare_cached("SELECT DISTINCT user FROM standings")?;
-                let mut rows = statement.query([])?;
-                while let Some(row) = rows.next()? {
-                    let user = row.get(0)?;
-                    let standings = read_standings(connection, user)?;
-                    keys.extend(wanted.key(&scoring, &standings).map(|key| (key, user)));
+                for user in 1..=last {
+                    let career = read_career(&snapshot, user)?;
+                    keys.extend(wanted.key(&scoring, &career.standings).map(|key| (key, user)));
                 }
                 Ok(keys)
             })
@@ -328,9 +328,9 @@ impl Store {
                 readers.read(|connection| {
                     // One snapshot for the games and for what was made of them.
                     let snapshot = connection.unchecked_transaction()?;
-                    let recounted = recount(&snapshot, &scoring, user)?;
-                    let same = read_standings(&snapshot, user)? == recounted.standings;
-                    Ok((recounted.games, same))
+                    let counted = recount(&snapshot, &scoring, user)?;
+                    let stored = read_career(&snapshot, user)?;
+                    Ok((counted.played.unsigned_abs(), stored == counted))
                 })
             });
             let (games, same) = counted.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
@@ -350,8 +350,8 @@ impl Store {
         let scoring = self.scoring.clone();
         self.writer
             .write(move |connection, _| {
-                let mended = recount(connection, &scoring, user).and_then(|recounted| {
-                    replace_standings(connection, user, &recounted.standings)?;
+                let mended = recount(connection, &scoring, user).and_then(|career| {
+                    write_career(connection, user, &career)?;
                     let id: String =
                         connection.query_row("SELECT id FROM users WHERE no = ?1", [user], |row| row.get(0))?;
                     id.parse().map_err(|error| StoreError::damaged(&id, error))

@@ -1,11 +1,14 @@
 //! What is kept of the numbers observed for one metric of one player, and how sure they make us.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::MetricKind;
 
-/// The memory of one metric. As JSON a streak is a number and a mean an object.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The memory of one metric. As JSON a streak is a number, and a mean a list of its four numbers in their order.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Measure {
     Streak(u64),
@@ -13,8 +16,7 @@ pub(super) enum Measure {
 }
 
 /// Enough of some numbers to tell their mean and how they scatter.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Mean {
     sum: f64,
     squares: f64,
@@ -22,6 +24,42 @@ pub(super) struct Mean {
     min: f64,
     /// The most that was observed, or 0 if that is more.
     max: f64,
+}
+
+impl Serialize for Mean {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        [self.sum, self.squares, self.min, self.max].serialize(serializer)
+    }
+}
+
+/// By hand, since what serde derives for an untagged enum reads everything twice, and this is read in each game.
+impl<'de> Deserialize<'de> for Measure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Measure;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a streak or a list of four numbers")
+            }
+
+            fn visit_u64<E: Error>(self, length: u64) -> Result<Measure, E> {
+                Ok(Measure::Streak(length))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Measure, A::Error> {
+                let mut next = |place| numbers.next_element()?.ok_or_else(|| A::Error::invalid_length(place, &self));
+                let mean = Mean { sum: next(0)?, squares: next(1)?, min: next(2)?, max: next(3)? };
+                match numbers.next_element::<f64>()? {
+                    None => Ok(Measure::Mean(mean)),
+                    Some(_) => Err(A::Error::invalid_length(5, &self)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
 }
 
 impl Measure {

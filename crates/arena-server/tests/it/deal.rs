@@ -60,7 +60,11 @@ fn the_script_knows_how_every_built_in_challenge_deals() {
     ];
     assert_eq!(games.each_ref().map(|(name, ..)| *name), arena_challenges::BUILTIN);
     let host = Host::start_with(|settings| {
-        let hosted = |(name, ..): &(&str, _, _, _)| ChallengeSettings { name: (*name).to_owned(), options: Map::new() };
+        let hosted = |(name, ..): &(&str, _, _, _)| ChallengeSettings {
+            name: (*name).to_owned(),
+            options: Map::new(),
+            scoring: Vec::new(),
+        };
         settings.challenges = games.iter().map(hosted).collect();
     });
     let client = host.client();

@@ -11,21 +11,25 @@ CREATE TABLE users (
 CREATE UNIQUE INDEX users_id ON users (id);
 CREATE INDEX users_benchmark ON users (id) WHERE benchmark;
 
--- The ended sessions of each user: its first is 1, and there are no gaps, so that a page is found without walking.
-CREATE TABLE played (
-    user    INTEGER NOT NULL,             -- users.no
-    n       INTEGER NOT NULL,
-    session INTEGER NOT NULL,             -- sessions.no
+-- What a user has done. Row 0 is what scoring remembers of it; rows 1, 2, 3 … are its ended sessions in their order, without
+-- gaps, so that a page is found without walking. In one table, since the end of a game changes both: it is one page then.
+-- The views `played` and `standings` show them apart.
+CREATE TABLE careers (
+    user      INTEGER NOT NULL,           -- users.no
+    n         INTEGER NOT NULL,
+    session   INTEGER NOT NULL,           -- sessions.no; in row 0 the number of sessions
+    standings TEXT,                       -- in row 0: JSON object by challenge type and strategy: games, and for each
+                                          -- metric sums or a streak. Rebuilt from the sessions by `arena admin recompute`
     PRIMARY KEY (user, n)
 ) WITHOUT ROWID;
 
--- What scoring remembers of a user in one challenge type. Rebuilt from `played` by `arena admin recompute`.
-CREATE TABLE standings (
-    user    INTEGER NOT NULL,             -- users.no
-    type    TEXT NOT NULL,                -- challenge type
-    tallies TEXT NOT NULL,                -- JSON object by strategy: games, and for each metric sums or a streak
-    PRIMARY KEY (user, type)
-) WITHOUT ROWID;
+CREATE VIEW played AS
+    SELECT u.id AS user, c.n, s.id AS session, s.type
+    FROM careers c JOIN users u ON u.no = c.user JOIN sessions s ON s.no = c.session WHERE c.n > 0;
+
+CREATE VIEW standings AS
+    SELECT u.id AS user, t.key AS type, t.value AS tallies
+    FROM careers c JOIN users u ON u.no = c.user, json_each(c.standings) t WHERE c.n = 0;
 
 CREATE TABLE totals (
     name TEXT PRIMARY KEY,                -- participants, or games: and a challenge type

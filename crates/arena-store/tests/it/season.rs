@@ -142,8 +142,8 @@ async fn what_was_changed_by_hand_is_found_and_mended() {
     drop(store);
     let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
     let changed = connection.execute(
-        "UPDATE standings SET tallies = replace(tallies, '\"games\":1', '\"games\":7')
-         WHERE user = (SELECT no FROM users WHERE id = 'bob')",
+        "UPDATE careers SET standings = replace(standings, '\"games\":1', '\"games\":7')
+         WHERE n = 0 AND user = (SELECT no FROM users WHERE id = 'bob')",
         [],
     );
     assert_eq!(changed.expect("it is changed"), 1);
