@@ -61,7 +61,7 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
-        StartError::Store(_) => Exit::StoreUnavailable,
+        StartError::Store(_) | StartError::Auth(_) => Exit::StoreUnavailable,
     };
     Failure::caused(exit, error)
 }
