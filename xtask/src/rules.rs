@@ -26,7 +26,7 @@ const NEEDED: [&str; 10] = [
 /// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 6] = [
     &["arena-model"],
-    &["arena-challenges", "arena-games", "arena-store"],
+    &["arena-challenges", "arena-games", "arena-identity", "arena-store"],
     &["arena-engine"],
     &["arena-match"],
     &["arena-server"],
@@ -34,7 +34,7 @@ const LAYERS: [&[&str]; 6] = [
 ];
 
 /// The crates that must stay pure: rules that anybody can run again and get the same bytes.
-const PURE: [&str; 3] = ["arena-model", "arena-challenges", "arena-games"];
+const PURE: [&str; 4] = ["arena-model", "arena-challenges", "arena-games", "arena-identity"];
 
 /// What pure code has no use for, and why.
 const IMPURE: [(&str, &str); 15] = [
@@ -199,7 +199,7 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
 }
 
 /// The text files of the workspace, with their paths relative to it. Leaves out what is built, generated or hidden,
-/// except for the folders of cargo and of the build machine.
+/// except for the folders of cargo and of the build machine. `.git` is a file where several checkouts share a repository.
 fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -215,7 +215,7 @@ fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
                     folders.push(path);
                 }
-            } else if kind.is_file() && name != "Cargo.lock" {
+            } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) {
                 // What isn't text has no lines to complain about.
                 if let Ok(text) = fs::read_to_string(entry.path()) {
                     files.push((path.to_string_lossy().replace('\\', "/"), text));

@@ -45,15 +45,31 @@ pub struct Global {
     /// Who speaks: the invite that you joined with.
     #[arg(long, global = true, value_name = "INVITE")]
     pub from: Option<String>,
+    // Not for every verb, as the others are: `serve` has an `--auth` of its own. Verbs that talk to an arena take a KeyArgs.
     /// Session key, for an arena with authentication.
-    #[arg(long, global = true, env = "ARENA_AUTH", hide_env_values = true, value_name = "KEY", value_parser = header_text)]
+    #[arg(long, env = "ARENA_AUTH", hide_env_values = true, value_name = "KEY", value_parser = header_text)]
     pub auth: Option<String>,
     /// Print JSON on one line, on a terminal as well.
     #[arg(long, global = true)]
     pub json: bool,
 }
 
+/// The `--auth` of [`Global`] behind a verb, where people expect it. The environment is that one's affair: what is said
+/// before the verb shall win over it, and what is said behind over both.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct KeyArgs {
+    /// Session key, for an arena with authentication [env: ARENA_AUTH]
+    #[arg(id = "session_key", long = "auth", global = true, value_name = "KEY", value_parser = header_text)]
+    pub auth: Option<String>,
+}
+
 impl Global {
+    /// These options, with what was said behind the verb.
+    pub fn with(self, key: KeyArgs) -> Global {
+        Global { auth: key.auth.or(self.auth), ..self }
+    }
+
     /// How answers are to be printed.
     pub fn style(&self) -> Style {
         Style::choose(self.json)
@@ -68,10 +84,13 @@ pub enum Verb {
 Examples:
   arena serve                       http://127.0.0.1:3001, data in ./arena-data
   arena serve --port 0 --data here  a free port, another folder
-  arena serve --listen 0.0.0.0:3001 --trust-network    for all who can reach it
+  arena serve --auth --listen 0.0.0.0:3001             for others, who have to prove who they are
+  arena serve --trust-network --listen 0.0.0.0:3001    for all who can reach it, as they say
   arena serve --config arena.toml --log-format json
 
 When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
+With --auth, session keys are made with the secret in the environment variable AUTH_SECRET (at least
+16 bytes) or, if that isn't set, with one that is made once and kept in the data folder.
 Ctrl-C or SIGTERM stops it after finishing what it accepted; a second one stops it at once.")]
     Serve(ServeArgs),
     /// Serve an arena and let house bots play in it: the five-minute tour.
@@ -91,6 +110,9 @@ Examples:
   arena challenges sync ID --from inv_…    what the operator says to you
   arena challenges send ID guess '142, 377' --from inv_…")]
     Challenges {
+        /// Who speaks, where keys are asked for.
+        #[command(flatten)]
+        key: KeyArgs,
         /// What to do.
         #[command(subcommand)]
         verb: ChallengesVerb,
@@ -101,9 +123,23 @@ Examples:
   arena chat send ID 'shall we compare notes?' --from inv_…
   arena chat sync ID --from inv_… --wait 20")]
     Chat {
+        /// Who speaks, where keys are asked for.
+        #[command(flatten)]
+        key: KeyArgs,
         /// What to do.
         #[command(subcommand)]
         verb: ChatVerb,
+    },
+    /// Identities: the keys with which you sign, where an arena asks who you are.
+    #[command(after_help = "\
+Examples:
+  arena identity new                a new key pair in ~/.arena/keys
+  arena identity list
+  arena challenges join inv_… --sign")]
+    Identity {
+        /// What to do.
+        #[command(subcommand)]
+        verb: IdentityVerb,
     },
     /// Print a completion script for a shell.
     #[command(after_help = "\
@@ -126,6 +162,9 @@ pub struct ServeArgs {
     /// Folder of the store [default: arena-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Make players prove who they are: joins are signed, and answered with a key for everything after.
+    #[arg(long)]
+    pub auth: bool,
     /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -237,13 +276,22 @@ Examples:
     #[command(after_help = "\
 Examples:
   arena challenges join inv_0192d4c8-…
-  arena challenges join inv_0192d4c8-… --user-id ada")]
+  arena challenges join inv_0192d4c8-… --user-id ada
+  arena challenges join inv_0192d4c8-… --sign            signed with your only key
+  arena challenges join inv_0192d4c8-… --sign USER_ID    with one of several
+  arena challenges join inv_0192d4c8-… --sign my.key
+
+Where an arena asks who you are, the answer holds a sessionKey. It stands for your seat from then on:
+give it as --auth, or in ARENA_AUTH.")]
     Join {
         /// The invite.
         invite: String,
         /// Who you are, for scores; the others learn it when the game has ended.
         #[arg(long, value_name = "ID")]
         user_id: Option<String>,
+        /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
+        #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
+        sign: Option<Option<String>>,
     },
     /// Read what the operator says: your private information, the state of play, the result.
     #[command(after_help = "\
@@ -265,6 +313,26 @@ Examples:
         #[arg(allow_hyphen_values = true)]
         content: String,
     },
+}
+
+/// What can be done with identities.
+#[derive(Debug, Subcommand)]
+pub enum IdentityVerb {
+    /// Make a key pair. Its user id is the hash of the public key; who has the private one is that user.
+    #[command(after_help = "\
+Examples:
+  arena identity new                ~/.arena/keys/USER_ID.pub and USER_ID.key
+  arena identity new --out keys     the same in another folder")]
+    New {
+        /// Folder for the two files [default: ~/.arena/keys]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
+    /// List the keys in ~/.arena/keys.
+    #[command(after_help = "\
+Examples:
+  arena identity list")]
+    List,
 }
 
 /// What can be done with the chat.
@@ -372,7 +440,7 @@ mod tests {
         let sent =
             |args: &[&str]| match Cli::try_parse_from([&["arena", "challenges", "send", "ID", "guess"], args].concat())
             {
-                Ok(Cli { verb: Verb::Challenges { verb: ChallengesVerb::Send { content, .. } }, global }) => {
+                Ok(Cli { verb: Verb::Challenges { verb: ChallengesVerb::Send { content, .. }, .. }, global }) => {
                     format!("{content:?} from {:?}", global.from)
                 }
                 other => format!("{other:?}"),
@@ -381,6 +449,34 @@ mod tests {
         assert_eq!(sent(&["--from", "inv_1", "-x"]), r#""-x" from Some("inv_1")"#);
         assert_eq!(sent(&["--from", "inv_1", "--", "--from"]), r#""--from" from Some("inv_1")"#);
         assert_eq!(sent(&[""]), r#""" from None"#);
+    }
+
+    #[test]
+    fn auth_is_a_key_before_and_behind_verbs_and_a_flag_of_serve() {
+        let parsed = |args: &str| match Cli::try_parse_from(["arena"].into_iter().chain(args.split(' '))) {
+            Ok(Cli { verb: Verb::Serve(args), global }) => format!("serve {} {:?}", args.auth, global.auth),
+            Ok(Cli { verb: Verb::Challenges { key, .. } | Verb::Chat { key, .. }, global }) => {
+                format!("{:?}", global.with(key).auth)
+            }
+            other => format!("{:?}", other.map_err(|error| error.kind())),
+        };
+        for (args, expected) in [
+            ("serve", "serve false None"),
+            ("serve --auth", "serve true None"),
+            ("serve --auth --port 0", "serve true None"),
+            ("--auth K serve", r#"serve false Some("K")"#),
+            ("--auth K challenges list", r#"Some("K")"#),
+            ("challenges --auth K list", r#"Some("K")"#),
+            ("challenges list --auth K", r#"Some("K")"#),
+            ("--auth K challenges list --auth L", r#"Some("L")"#),
+            ("chat sync ID --auth K --from inv_1", r#"Some("K")"#),
+            ("challenges list", "None"),
+            ("serve --auth K", "Err(UnknownArgument)"),
+            ("challenges list --auth", "Err(InvalidValue)"),
+            ("--auth serve", "Err(MissingSubcommand)"),
+        ] {
+            assert_eq!(parsed(args), expected, "{args}");
+        }
     }
 
     #[test]

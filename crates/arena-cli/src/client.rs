@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use arena_identity::KeyPair;
+use arena_model::{InviteCode, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
@@ -219,6 +221,17 @@ impl Arena {
         )
     }
 
+    /// Takes the seat of `invite` as whoever holds a key. The answer holds a session key.
+    pub fn join_signed(&self, invite: InviteCode, pair: &KeyPair, now: Timestamp) -> Result<Answer, CallError> {
+        let body = [
+            ("invite", Some(json!(invite.to_string()))),
+            ("publicKey", Some(json!(pair.public_key().as_hex()))),
+            ("signature", Some(json!(pair.sign_join(invite, now)))),
+            ("timestamp", Some(json!(now.0))),
+        ];
+        self.post("/api/arena/join", body)
+    }
+
     /// Sends the operator of `session` an action.
     pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
         let body = [
@@ -336,13 +349,27 @@ impl Arena {
         let fields = serde_json::from_str::<Map<String, Value>>(&text).unwrap_or_default();
         let field = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
         let mut error = field("error").unwrap_or_else(|| format!("it gave no reason, only {}", text.trim()));
-        if error == "from is required" {
-            error.push_str(if self.from.is_none() { "; say who you are with --from INVITE" } else { "" });
-        }
         let code = field("code");
+        error.push_str(self.advice(&error, code.as_deref()));
         match status {
             500.. => Err(CallError::Failed { status, error, code }),
             _ => Err(CallError::Refused { status, error, code }),
+        }
+    }
+
+    /// What may help against a refusal.
+    fn advice(&self, error: &str, code: Option<&str>) -> &'static str {
+        match (error, code) {
+            ("from is required", _) if self.from.is_none() => {
+                "; say who you are with --from INVITE, or with --auth KEY where keys are asked for"
+            }
+            ("from is required", _) => "; this arena asks for the key that your join was answered with: --auth KEY",
+            ("publicKey, signature, and timestamp are required", _) => {
+                "; sign the join with --sign, and \"arena identity new\" makes a key to sign with"
+            }
+            (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth isn't one to this session",
+            (_, Some("TIMESTAMP_EXPIRED")) => "; is the clock of this machine right?",
+            _ => "",
         }
     }
 

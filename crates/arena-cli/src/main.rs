@@ -8,6 +8,8 @@ mod client;
 mod completions;
 mod demo;
 mod exit;
+mod identity;
+mod keys;
 mod output;
 mod serve;
 
@@ -38,8 +40,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
-        Verb::Challenges { verb } => challenges::run(verb, &Arena::of(&cli.global), style),
-        Verb::Chat { verb } => chat::run(verb, &Arena::of(&cli.global), style),
+        Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
+        Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
+        Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),
     }
 }

@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
+use arena_identity::ServerSecret;
 use arena_server::{Server, Settings, StartError};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -40,7 +41,18 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
         settings.data.clone_from(data);
     }
     settings.trust_network |= args.listen.trust_network;
+    settings.auth.enabled |= args.auth;
+    if settings.auth.enabled {
+        settings.auth.secret = secret_of_environment()?;
+    }
     Ok(settings)
+}
+
+/// The secret in `AUTH_SECRET`. No option takes one: what stands on a command line is for every user to read.
+fn secret_of_environment() -> Result<Option<ServerSecret>, Failure> {
+    let Some(secret) = std::env::var_os("AUTH_SECRET") else { return Ok(None) };
+    let refuse = |error| Failure::new(Exit::Usage, format_args!("AUTH_SECRET can't be used: {error}"));
+    ServerSecret::new(secret.as_encoded_bytes()).map(Some).map_err(refuse)
 }
 
 /// Where to listen: `--listen`, else `--port` or `PORT` on the address that would be used anyway, else that.
@@ -61,7 +73,7 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
-        StartError::Store(_) => Exit::StoreUnavailable,
+        StartError::Store(_) | StartError::Auth(_) => Exit::StoreUnavailable,
     };
     Failure::caused(exit, error)
 }

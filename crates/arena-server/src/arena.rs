@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arena_engine::Engine;
 use tokio::sync::watch;
 
+use crate::auth::Auth;
 use crate::metrics::Metrics;
 use crate::rates::Rates;
 use crate::settings::Settings;
@@ -17,6 +18,8 @@ pub(crate) struct Arena(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
+    /// Nothing in standalone mode.
+    pub(crate) auth: Option<Auth>,
     pub(crate) rates: Rates,
     pub(crate) metrics: Metrics,
     /// Becomes true when the server stops: whoever waits for news answers then.
@@ -32,10 +35,10 @@ impl std::ops::Deref for Arena {
 }
 
 impl Arena {
-    pub(crate) fn new(engine: Engine, settings: Settings) -> Arena {
+    pub(crate) fn new(engine: Engine, settings: Settings, auth: Option<Auth>) -> Arena {
         let rates = Rates::new(&settings.limits);
         let metrics = Metrics::new(engine.clone());
-        Arena(Arc::new(Shared { engine, settings, rates, metrics, stopping: watch::Sender::new(false) }))
+        Arena(Arc::new(Shared { engine, settings, auth, rates, metrics, stopping: watch::Sender::new(false) }))
     }
 
     /// Waits until the server stops.

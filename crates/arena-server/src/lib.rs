@@ -4,13 +4,20 @@
 
 mod answer;
 mod arena;
+mod auth;
 mod error;
+mod identity;
 mod metrics;
 mod rates;
 mod request;
 mod routes;
+mod secret;
 mod server;
 mod settings;
+mod verifier;
 
+pub use secret::AuthError;
 pub use server::{ServeError, Server, StartError};
-pub use settings::{ChallengeSettings, LimitSettings, ScoringSettings, SessionSettings, Settings, SettingsError};
+pub use settings::{
+    AuthSettings, ChallengeSettings, LimitSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
+};

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arena_engine::Once;
-use arena_model::{Party, UserId, Viewer};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -16,7 +15,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::arena::Arena;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
+use crate::identity::{Caller, Claim, NAMES_OF_SESSIONS};
 
 /// Where a request came from; the connection puts it in.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,7 @@ pub(crate) struct Get {
 /// A request that writes: query and JSON object, parsed and limited.
 pub(crate) struct Post {
     query: Query,
+    headers: HeaderMap,
     /// Nothing if there was no body.
     fields: Option<Fields>,
     path: String,
@@ -55,9 +56,15 @@ impl Get {
         find_param(&self.params, name)
     }
 
-    /// Who is looking.
-    pub(crate) fn viewer(&self) -> Viewer {
-        viewer(self.query.identity())
+    /// Who asks about the channel or session of this name.
+    ///
+    /// # Errors
+    /// In authentication mode, if a key came along that isn't for it; see [`Auth::identify`](crate::auth::Auth::identify).
+    pub(crate) async fn caller(&self, arena: &Arena, name: &str) -> ApiResult<Caller<'_>> {
+        match &arena.auth {
+            None => Ok(Caller::named(self.query.identity())),
+            Some(auth) => auth.identify(&arena.engine, Claim::new(&self.headers, &self.query).about([name])).await,
+        }
     }
 }
 
@@ -90,7 +97,7 @@ impl FromRequest<Arena> for Post {
         };
         let fields = Fields::parse(&body)?;
         let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
-        Ok(Post { query, fields, path, params, key, body })
+        Ok(Post { query, headers: parts.headers, fields, path, params, key, body })
     }
 }
 
@@ -132,31 +139,45 @@ impl Post {
         self.identity()
     }
 
-    /// Who speaks. The operator speaks for itself, and nobody for it.
+    /// Who writes to the session that the query or the body names.
     ///
     /// # Errors
-    /// If nobody is named, or the operator, or somebody whose name can't be one: a spectator's is stored as it is.
-    pub(crate) fn speaker(&self) -> Result<Party, ApiError> {
-        let from = self.identity()?.ok_or_else(|| ApiError::missing("from"))?;
-        match Party::from_wire(from) {
-            Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from can't be operator")),
-            Party::Other(name) => match name.parse::<UserId>() {
-                Ok(_) => Ok(Party::Other(name)),
-                Err(error) => Err(ApiError::bad_request("INVALID_FIELD", format!("from is {error}"))),
-            },
-            player => Ok(player),
+    /// If `from` isn't a text; in authentication mode, if a key came along that isn't for that session, see
+    /// [`Auth::identify`](crate::auth::Auth::identify).
+    pub(crate) async fn caller(&self, arena: &Arena) -> ApiResult<Caller<'_>> {
+        let Some(auth) = &arena.auth else { return Ok(Caller::named(self.identity()?)) };
+        let mut claim = Claim::new(&self.headers, &self.query);
+        if let Some(fields) = &self.fields {
+            for name in NAMES_OF_SESSIONS {
+                claim = claim.about(fields.find_text(name)?);
+            }
         }
+        auth.identify(&arena.engine, claim).await
     }
 
-    /// What makes the request happen only once, if it carries an `Idempotency-Key`.
-    pub(crate) fn once(&self) -> Result<Option<Once>, ApiError> {
-        let Some(key) = &self.key else { return Ok(None) };
-        let mut scope = Sha256::new();
-        for part in [self.path.as_str(), self.identity()?.unwrap_or_default(), key] {
-            scope.update((part.len() as u64).to_le_bytes());
-            scope.update(part);
+    /// What makes the request happen only once, if it carries an `Idempotency-Key`. Keys of different scopes, such as
+    /// [`Caller::scope`], are different keys.
+    pub(crate) fn once(&self, scope: &str) -> Option<Once> {
+        let key = self.key.as_ref()?;
+        let mut hash = Sha256::new();
+        for part in [self.path.as_str(), scope, key] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
         }
-        Ok(Some(Once { key: scope.finalize().into(), request: Sha256::digest(&self.body).into() }))
+        Some(Once { key: hash.finalize().into(), request: Sha256::digest(&self.body).into() })
+    }
+
+    /// [`Post::once`] for what anybody may ask for and is no session's, so that session keys don't count. In standalone mode
+    /// `from` tells callers apart.
+    ///
+    /// # Errors
+    /// If `from` matters and isn't a text.
+    pub(crate) fn once_for_anybody(&self, arena: &Arena) -> ApiResult<Option<Once>> {
+        let from = match &arena.auth {
+            None if self.key.is_some() => self.identity()?,
+            _ => None,
+        };
+        Ok(self.once(&Caller::named(from).scope()))
     }
 }
 
@@ -201,19 +222,11 @@ fn is_nobody(from: &str) -> bool {
     from.is_empty() || from == "viewer"
 }
 
-fn viewer(identity: Option<&str>) -> Viewer {
-    match identity.map(Party::from_wire) {
-        Some(Party::Player(invite)) => Viewer::Player(invite),
-        // The operator's own view isn't to be had: it would show what all players told it.
-        Some(Party::Operator | Party::Other(_)) | None => Viewer::Nobody,
-    }
-}
-
 /// The query of a request. The first of several equal names counts.
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn parse(uri: &Uri) -> Result<Query, ApiError> {
+    pub(crate) fn parse(uri: &Uri) -> Result<Query, ApiError> {
         let Some(query) = uri.query() else { return Ok(Query(Vec::new())) };
         let decode = |text: &str| -> Result<String, ApiError> {
             let text = if text.contains('+') { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
@@ -232,6 +245,11 @@ impl Query {
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of that name.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     fn identity(&self) -> Option<&str> {
@@ -278,6 +296,18 @@ impl Fields {
             Some(Value::String(text)) => Ok(Some(text)),
             Some(_) => Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must be a string"))),
         }
+    }
+
+    /// Whether there is such a field, whatever it holds.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A whole number that has to be there.
+    pub(crate) fn integer(&self, name: &str) -> ApiResult<i64> {
+        let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
+        let refuse = || ApiError::bad_request("INVALID_FIELD", format!("{name} must be a whole number"));
+        value.as_i64().ok_or_else(refuse)
     }
 
     /// An object that may be left out.
@@ -349,12 +379,5 @@ mod tests {
             ]],
         );
         check("&&a&=b", expect![[r#"[("a", ""), ("", "b")] from=None index=None page=(0, 50)"#]]);
-    }
-
-    #[test]
-    fn the_operators_view_is_not_to_be_had() {
-        assert_eq!(viewer(Some("operator")), Viewer::Nobody);
-        assert_eq!(viewer(Some("ada")), Viewer::Nobody);
-        assert_eq!(viewer(None), Viewer::Nobody);
     }
 }

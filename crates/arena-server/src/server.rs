@@ -20,8 +20,10 @@ use tower::{Layer, ServiceExt};
 use tower_http::cors::{Any, Cors, CorsLayer};
 
 use crate::arena::Arena;
+use crate::auth::Auth;
 use crate::request::Peer;
 use crate::routes;
+use crate::secret::AuthError;
 use crate::settings::{Settings, SettingsError};
 
 /// How long an idle connection is kept, and how long headers may take to arrive.
@@ -36,7 +38,8 @@ pub enum StartError {
     /// It would listen to others although it believes every name.
     #[error(
         "refusing to listen on {0}: without authentication whoever reaches the server can claim to be any player. \
-         Listen on 127.0.0.1, or say --trust-network if everybody who can reach {0} is trusted"
+         Listen on 127.0.0.1, or say --auth so that players have to prove who they are, or --trust-network if everybody \
+         who can reach {0} is trusted"
     )]
     UntrustedNetwork(SocketAddr),
     /// The address is taken or not this machine's.
@@ -54,6 +57,9 @@ pub enum StartError {
     /// The settings are no good.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// It could not tell who is who.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
 }
 
 /// Why a server ended that wasn't asked to.
@@ -91,14 +97,20 @@ impl Server {
         challenges: Vec<Arc<dyn ChallengeType>>,
         environment: Environment,
     ) -> Result<Server, StartError> {
-        if !settings.trust_network && !settings.listen.ip().is_loopback() {
+        let trusts_every_name = !settings.auth.enabled && !settings.trust_network;
+        if trusts_every_name && !settings.listen.ip().is_loopback() {
             return Err(StartError::UntrustedNetwork(settings.listen));
+        }
+        if !settings.sessions.self_play && !settings.auth.enabled {
+            return Err(SettingsError::SelfPlayUnknowable.into());
         }
         let address = settings.listen;
         let refuse = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let store = Store::open(&settings.data, settings.scoring()?)?;
+        // The store is open, so the folder is there and no other server's.
+        let auth = Auth::start(&settings)?;
         let limits = Limits {
             channel_messages: settings.limits.channel_messages,
             spectators_chat: settings.sessions.spectators_chat,
@@ -106,7 +118,7 @@ impl Server {
             patience: settings.sessions.patience(),
         };
         let engine = Engine::new(store, challenges, limits, environment).await?;
-        Ok(Server { listener, address, arena: Arena::new(engine, settings) })
+        Ok(Server { listener, address, arena: Arena::new(engine, settings, auth) })
     }
 
     /// The address that it listens on.

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -17,6 +18,8 @@ pub struct Settings {
     pub data: PathBuf,
     /// Whether others than this machine may be listened to although anybody can claim to be anybody.
     pub trust_network: bool,
+    /// Whether and how players prove who they are.
+    pub auth: AuthSettings,
     /// Limits on requests.
     pub limits: LimitSettings,
     /// How sessions live and end.
@@ -33,6 +36,7 @@ impl Default for Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 3001)),
             data: PathBuf::from("arena-data"),
             trust_network: false,
+            auth: AuthSettings::default(),
             limits: LimitSettings::default(),
             sessions: SessionSettings::default(),
             challenges: default_challenges(),
@@ -56,6 +60,18 @@ fn default_challenges() -> Vec<ChallengeSettings> {
     ]
 }
 
+/// Whether and how players prove who they are: `[auth]` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuthSettings {
+    /// Whether joins have to be signed and everything after needs a session key; else everybody is who `from` says.
+    pub enabled: bool,
+    /// What session keys are made with. Unset means the one that is kept in the data folder, made when it is first needed.
+    /// Not in the file: settings are shown around, secrets aren't.
+    #[serde(skip)]
+    pub secret: Option<ServerSecret>,
+}
+
 /// Limits on requests: `[limits]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -74,6 +90,8 @@ pub struct LimitSettings {
     pub limit_loopback: bool,
     /// Most connections at a time.
     pub connections: usize,
+    /// Most signatures that wait to be checked, in authentication mode. They take about 0.1 ms each.
+    pub signature_queue: usize,
     /// How long a request may take to arrive, in milliseconds.
     pub request_ms: u64,
     /// How long requests under way may take when the server stops, in milliseconds.
@@ -90,6 +108,7 @@ impl Default for LimitSettings {
             requests_burst: 400,
             limit_loopback: false,
             connections: 50_000,
+            signature_queue: 256,
             request_ms: 30_000,
             shutdown_ms: 10_000,
         }
@@ -209,6 +228,9 @@ pub enum SettingsError {
     /// Games can't be counted so.
     #[error("scoring: {0}")]
     Scoring(#[from] ScoringError),
+    /// Where names are just claimed, a refusal would tell who claims one which name an opponent goes by.
+    #[error("sessions: self_play = false needs authentication, or else joins could find out who the others are")]
+    SelfPlayUnknowable,
     /// A challenge can't be hosted so.
     #[error("challenges: {name}: {reason}")]
     Challenge {
@@ -226,6 +248,7 @@ struct SettingsFile {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     trust_network: Option<bool>,
+    auth: Option<AuthSettings>,
     limits: Option<LimitSettings>,
     sessions: Option<SessionSettings>,
     challenges: Option<Vec<ChallengeSettings>>,
@@ -253,6 +276,7 @@ impl Settings {
             listen: parsed.listen.unwrap_or(defaults.listen),
             data: parsed.data.unwrap_or(defaults.data),
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
+            auth: parsed.auth.unwrap_or_default(),
             limits: parsed.limits.unwrap_or_default(),
             sessions: parsed.sessions.unwrap_or_default(),
             challenges: if challenges.is_empty() { defaults.challenges } else { challenges },
@@ -339,7 +363,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `limit_loopback`, `connections`, `request_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

@@ -150,9 +150,14 @@ impl Client {
 
     /// Opens an event stream; `last_event_id` resumes it.
     pub fn stream(&self, path: &str, last_event_id: Option<&str>) -> EventStream {
+        self.stream_with(path, last_event_id.map(|id| ("Last-Event-ID", id)))
+    }
+
+    /// Opens an event stream with a header.
+    pub fn stream_with(&self, path: &str, header: Option<(&str, &str)>) -> EventStream {
         let mut stream = self.connect().expect("a connection");
-        let resume = last_event_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: arena\r\n{resume}\r\n").expect("a request is sent");
+        let header = header.map(|(name, value)| format!("{name}: {value}\r\n")).unwrap_or_default();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: arena\r\n{header}\r\n").expect("a request is sent");
         let mut reader = BufReader::new(stream);
         let (status, headers) = read_head(&mut reader).expect("a head");
         EventStream { status, headers, reader, pending: Vec::new() }

@@ -53,6 +53,7 @@ fn every_verb_has_help_with_examples() {
         demo
         challenges
         chat
+        identity
         completions
         challenges metadata
         challenges list
@@ -61,7 +62,9 @@ fn every_verb_has_help_with_examples() {
         challenges sync
         challenges send
         chat send
-        chat sync"#]]
+        chat sync
+        identity new
+        identity list"#]]
     .assert_eq(&names.join("\n"));
 }
 
@@ -238,7 +241,7 @@ fn refusals_carry_the_arenas_sentence_and_code() {
         &stranger(nobody),
         &["chat", "send", "ID", "hello"],
         expect![[r#"
-        3 error: the arena refused: from is required; say who you are with --from INVITE (HTTP 400)
+        3 error: the arena refused: from is required; say who you are with --from INVITE, or with --auth KEY where keys are asked for (HTTP 400)
     "#]],
     );
 }

@@ -1,18 +1,36 @@
 //! What the log tells, and what it must never tell.
 
-use arena_testkit::Client;
+use arena_engine::Environment;
+use arena_testkit::{Client, Player};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::program::{Running, folder};
 
+/// Stops a server that logs at every level, and looks for secrets in what it has told.
+#[track_caller]
+fn tells_none_of(secrets: &[&str], mut server: Running, client: &Client) {
+    let metrics = client.get("/metrics").text().to_owned();
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    let log = server.said();
+    assert!(log.contains("/api/arena/join"), "at this level the log tells of requests: {log}");
+    for secret in secrets {
+        assert!(!log.contains(secret), "the log holds {secret:?}");
+        assert!(!metrics.contains(secret), "the metrics hold {secret:?}");
+    }
+}
+
+fn client_of(server: &Running) -> Client {
+    Client::new(server.url.strip_prefix("http://").expect("a URL").parse().expect("an address"))
+}
+
 #[test]
 fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
     let data = folder();
     let data = data.path().to_str().expect("a UTF-8 path");
-    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace"]);
-    let address = server.url.strip_prefix("http://").expect("a URL").parse().expect("an address");
-    let client = Client::new(address);
+    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace"]);
+    let client = client_of(&server);
     let (session, invites) = client.create("psi");
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada-the-player" })).ok();
     client.chat(&session, &invites[0], "the chat text").ok();
@@ -21,13 +39,32 @@ fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
     let numbers = set.trim_start_matches("Your private set is: {").trim_end_matches("}.");
     client.act(&session, &invites[0], "guess", numbers);
     client.act("nonsense", &invites[1], "guess", numbers);
-    let metrics = client.get("/metrics").text().to_owned();
-    server.signal(Signal::TERM);
-    assert!(server.ended().success());
-    let log = server.said();
-    assert!(log.contains("/api/arena/join"), "at this level the log tells of requests: {log}");
-    for secret in [invites[0].as_str(), invites[1].as_str(), "ada-the-player", "the chat text", numbers] {
-        assert!(!log.contains(secret), "the log holds {secret:?}");
-        assert!(!metrics.contains(secret), "the metrics hold {secret:?}");
+    tells_none_of(&[&invites[0], &invites[1], "ada-the-player", "the chat text", numbers], server, &client);
+}
+
+#[test]
+fn the_log_and_the_metrics_hold_no_key_however_it_was_sent() {
+    let data = folder();
+    let secret = "a secret of the operator's own";
+    let args = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
+    let server = Running::start_with(&[&args[..], &["--log", "trace"]].concat(), &[("AUTH_SECRET", secret)]);
+    let client = client_of(&server);
+    let (session, invites) = client.create("psi");
+    let player = Player::new(1);
+    let join = player.signed_join(&invites[0], Environment::system().now());
+    let key = client.post("/api/arena/join", &join).ok()["sessionKey"].as_str().expect("a key").to_owned();
+    client.post("/api/arena/join", &join);
+    let forged = format!("s_1.{}", &key[4..]);
+    for key in [&key, &forged] {
+        for path in [format!("/api/arena/sync?channel={session}"), format!("/api/chat/ws/{session}")] {
+            // The head of a stream is enough: it doesn't end.
+            client.stream_as(key, &path);
+            client.stream(&format!("{path}{}key={key}", if path.contains('?') { "&" } else { "?" }), None);
+        }
+        client.post_with(key, "/api/chat/send", &json!({ "channel": session, "content": "the chat text" }));
+        client.post(&format!("/api/nothing?key={key}"), &json!({}));
     }
+    let signature = join["signature"].as_str().expect("a text");
+    let secrets = [secret, &key, &key[4..], &forged, signature, &player.user_id(), &invites[0], "the chat text"];
+    tells_none_of(&secrets, server, &client);
 }

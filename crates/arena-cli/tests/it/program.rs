@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The binary with these arguments, and with nothing of the environment that would change what it does.
 pub fn arena(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
-    for name in ["ARENA_URL", "ARENA_AUTH", "ARENA_LOG", "PORT", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+    let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    for name in ["ARENA_URL", "ARENA_AUTH", "ARENA_LOG", "AUTH_SECRET", "PORT"].iter().chain(&proxies) {
         command.env_remove(name);
     }
     command.args(args).stdin(Stdio::null());
@@ -46,7 +47,12 @@ impl Run {
 
 /// Runs the binary to its end.
 pub fn run(args: &[&str]) -> Run {
-    finished(arena(args).output().unwrap())
+    run_with(args, &[])
+}
+
+/// Runs the binary to its end, with these variables in its environment.
+pub fn run_with(args: &[&str], environment: &[(&str, &str)]) -> Run {
+    finished(arena(args).envs(environment.iter().copied()).output().unwrap())
 }
 
 fn finished(output: Output) -> Run {
@@ -69,7 +75,14 @@ pub struct Running {
 impl Running {
     /// Starts the binary and waits until it says where it listens.
     pub fn start(args: &[&str]) -> Running {
-        let mut child = arena(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running::start_with(args, &[])
+    }
+
+    /// [`Running::start`], with these variables in its environment.
+    pub fn start_with(args: &[&str], environment: &[(&str, &str)]) -> Running {
+        let mut command = arena(args);
+        command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let mut errors = child.stderr.take().unwrap();
         let stderr = thread::spawn(move || {

@@ -13,8 +13,9 @@ pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) ->
     let session = fields.text("challengeId")?;
     let content = fields.content(arena.settings.limits.message_bytes)?.to_owned();
     let method = fields.find_text("messageType")?.map(str::to_owned);
-    let from = request.speaker()?;
+    let caller = request.caller(&arena).await?;
+    let from = caller.speaker()?;
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
     let respond = Box::new(|_: &Written<'_>| r#"{"ok":"Message sent"}"#.to_owned());
-    Ok(json(arena.engine.act(Act { session, from, method, content }, request.once()?, respond).await?))
+    Ok(json(arena.engine.act(Act { session, from, method, content }, request.once(&caller.scope()), respond).await?))
 }

@@ -23,7 +23,8 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
     let channel = fields.text("channel")?;
     let content = fields.content(arena.settings.limits.message_bytes)?.to_owned();
     let to = fields.find_text("to")?.map(Party::from_wire);
-    let from = request.speaker()?;
+    let caller = request.caller(&arena).await?;
+    let from = caller.speaker()?;
     let no_chat = || {
         ApiError::bad_request(
             "INVALID_CHANNEL",
@@ -40,7 +41,7 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
         }),
         messages => unreachable!("chat() makes one message, not {}", messages.len()),
     });
-    match arena.engine.chat(Chat { session, from, to, content }, request.once()?, respond).await {
+    match arena.engine.chat(Chat { session, from, to, content }, request.once(&caller.scope()), respond).await {
         Err(EngineError::UnknownSession) => Err(no_chat()),
         result => Ok(json(result?)),
     }

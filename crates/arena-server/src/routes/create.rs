@@ -16,5 +16,5 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
     };
     let create = Create { challenge: request.param("name").to_owned(), options };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
-    Ok(json(arena.engine.create(create, request.once()?, respond).await?))
+    Ok(json(arena.engine.create(create, request.once_for_anybody(&arena)?, respond).await?))
 }

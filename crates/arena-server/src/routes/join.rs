@@ -1,14 +1,16 @@
 //! `POST /api/arena/join`: take a seat.
 
-use arena_engine::{EngineError, Join, Written};
-use arena_model::{ChallengeMetadata, SessionId, UserId};
+use arena_engine::{EngineError, Join, Once, Written};
+use arena_identity::SessionKey;
+use arena_model::{ChallengeMetadata, InviteCode, SessionId, UserId};
 use axum::extract::State;
 use serde::Serialize;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
+use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
-use crate::request::Post;
+use crate::request::{Fields, Post};
 
 #[derive(Serialize)]
 struct Joined<'j> {
@@ -21,6 +23,14 @@ struct Joined<'j> {
 pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
     let invite = fields.text("invite")?;
+    match &arena.auth {
+        None => join_by_name(&arena, &request, fields, invite).await,
+        Some(auth) => join_by_proof(&arena, auth, &request, fields, invite).await,
+    }
+}
+
+/// Standalone mode: the player is who `userId` says, if it says anything.
+async fn join_by_name(arena: &Arena, request: &Post, fields: &Fields, invite: &str) -> ApiResult {
     let user = match fields.find_text("userId")? {
         Some(user) => Some(
             user.parse::<UserId>()
@@ -28,9 +38,46 @@ pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> A
         ),
         None => None,
     };
-    let invite = invite.parse().map_err(|_| EngineError::UnknownInvite(invite.to_owned()))?;
+    let invite = parse(invite)?;
+    Ok(json(take_seat(arena, Join { invite, user }, request.once_for_anybody(arena)?).await?))
+}
+
+/// Authentication mode: the player is who holds the key that signed.
+async fn join_by_proof(arena: &Arena, auth: &Auth, request: &Post, fields: &Fields, invite: &str) -> ApiResult {
+    let proof = parse_proof(fields, arena.engine.now())?;
+    let invite = parse(invite)?;
+    let user = proof.public_key().user_id();
+    let once = request.once(proof.public_key().as_hex());
+    auth.verifier.run(move || proof.verify_join(invite)).await??;
+    let answer = take_seat(arena, Join { invite, user: Some(user) }, once).await?;
+    Ok(json(with_key(answer, &session_key(arena, auth, invite).await?)))
+}
+
+fn parse(invite: &str) -> ApiResult<InviteCode> {
+    invite.parse().map_err(|_| EngineError::UnknownInvite(invite.to_owned()).into())
+}
+
+async fn take_seat(arena: &Arena, join: Join, once: Option<Once>) -> ApiResult<String> {
     let respond = Box::new(|written: &Written<'_>| {
         to_text(&Joined { id: written.session.facts.id, info: written.challenge.metadata() })
     });
-    Ok(json(arena.engine.join(Join { invite, user }, request.once()?, respond).await?))
+    Ok(arena.engine.join(join, once, respond).await?)
+}
+
+/// The key to the seat that was taken with `invite`. It follows from the secret, so it is made whenever it has to be told
+/// and never stored: whoever reads the store some day finds no keys there.
+async fn session_key(arena: &Arena, auth: &Auth, invite: InviteCode) -> ApiResult<SessionKey> {
+    let session = arena.engine.find_invited(invite).await?;
+    let seated = session.and_then(|session| Some((session.facts.id, session.seat_of(invite)?)));
+    // The session has been removed in between, and its invites with it.
+    let (id, seat) = seated.ok_or_else(|| EngineError::UnknownInvite(invite.to_string()))?;
+    Ok(auth.secret.session_key(id, seat))
+}
+
+/// The answer to a join with one field more. Keys are plain ASCII without quotes, so nothing needs escaping.
+fn with_key(mut answer: String, key: &SessionKey) -> String {
+    let brace = answer.pop();
+    debug_assert_eq!(brace, Some('}'), "an answer to a join is an object with fields");
+    answer.push_str(&format!(r#","sessionKey":"{}"}}"#, key.reveal()));
+    answer
 }

@@ -38,11 +38,13 @@ const PING_AFTER: Duration = Duration::from_secs(30);
 pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
     let start = Start::of(&request.headers)?;
     let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "there is no such channel");
-    let channel = parse_channel(request.param("channel")).ok_or_else(unknown)?;
+    let name = request.param("channel");
+    let viewer = request.caller(&arena, name).await?.viewer();
+    let channel = parse_channel(name).ok_or_else(unknown)?;
     let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
     let body = match method {
         Method::GET => {
-            let reader = Reader::new(arena, request.viewer(), start, subscription);
+            let reader = Reader::new(arena, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // HEAD asks for the headers; a subscription behind it would never be read.

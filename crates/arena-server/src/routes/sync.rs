@@ -44,7 +44,7 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
             .ok_or_else(|| ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number from 1 on"))?,
     };
     let wait = parse_wait(query.get("wait"))?;
-    let viewer = request.viewer();
+    let viewer = request.caller(&arena, name).await?.viewer();
     let Some(channel) = parse(name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
     let first = read_or_wait(&arena, channel, from, limit.min(PAGE), wait).await?;
     Ok(answer(arena, Page { channel, viewer, limit }, first))

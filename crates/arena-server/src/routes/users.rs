@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use arena_engine::ChangeProfile;
+use arena_identity::{ProfileUpdate, Proof};
 use arena_model::{
     Board, ProfileChange, ProfileText, ScoringEntry, Session, SessionView, UserId, UserProfile, Viewer, view,
 };
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use crate::answer::{json, to_text, with_total};
 use crate::arena::Arena;
+use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
 use crate::request::{Fields, Get, Post};
 
@@ -104,14 +106,43 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
 pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
     let change = ProfileChange { username: text(fields, "username")?, model: text(fields, "model")? };
-    let user = match fields.find_text("userId")? {
-        Some(user) => user.to_owned(),
-        None => request.claimed()?.ok_or_else(|| ApiError::missing("userId"))?.to_owned(),
+    let (change, once) = match &arena.auth {
+        None => {
+            let user = claimed_user(&request, fields)?;
+            (ChangeProfile { user, change, signature: None }, request.once_for_anybody(&arena)?)
+        }
+        Some(auth) => {
+            let proof = signed(&arena, auth, fields, &change).await?;
+            let user = proof.public_key().user_id();
+            let signature = Some(proof.fingerprint());
+            (ChangeProfile { user, change, signature }, request.once(proof.public_key().as_hex()))
+        }
     };
-    let user = user.parse().map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?;
-    let change = ChangeProfile { user, change, signature: None };
     let respond = Box::new(|profile: &UserProfile| to_text(profile));
-    Ok(json(arena.engine.change_profile(change, request.once()?, respond).await?))
+    Ok(json(arena.engine.change_profile(change, once, respond).await?))
+}
+
+/// Standalone mode: the user is who `userId` says, else who `from` says.
+fn claimed_user(request: &Post, fields: &Fields) -> ApiResult<UserId> {
+    let user = match fields.find_text("userId")? {
+        Some(user) => user,
+        None => request.claimed()?.ok_or_else(|| ApiError::missing("userId"))?,
+    };
+    user.parse().map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))
+}
+
+/// Authentication mode: the user is who holds the key that signed the change.
+async fn signed(arena: &Arena, auth: &Auth, fields: &Fields, change: &ProfileChange) -> ApiResult<Proof> {
+    let proof = parse_proof(fields, arena.engine.now())?;
+    let (checked, change) = (proof.clone(), change.clone());
+    auth.verifier
+        .run(move || {
+            let username = change.username.as_ref().map(ProfileText::as_str);
+            let model = change.model.as_ref().map(ProfileText::as_str);
+            checked.verify_profile_update(&ProfileUpdate { username, model })
+        })
+        .await??;
+    Ok(proof)
 }
 
 fn text(fields: &Fields, name: &str) -> ApiResult<Option<ProfileText>> {

@@ -1,5 +1,6 @@
 //! The server over real sockets, a module per promise.
 
+mod auth;
 mod deal;
 mod once;
 mod races;

@@ -1,12 +1,13 @@
 //! Twin runs: two servers, equal to the last random byte, but for the numbers that only seat 1 holds. Whatever anybody
-//! else asks, at any moment before the end, both give the same bytes.
+//! else asks, at any moment before the end, both give the same bytes. In both modes: where `from` is believed, and where
+//! keys are asked for.
 
 use std::sync::Arc;
 
 use arena_model::ChallengeType;
-use arena_testkit::{Client, EventStream, Host, Lab, PsiWithSecret};
+use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, PsiWithSecret, known_secret};
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The secrets differ in their digits and in their length. Nobody else can hold these numbers: the range ends at 900.
 const SECRETS: [[u64; 10]; 2] = [
@@ -55,39 +56,108 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Whom the servers believe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    /// `from`.
+    Standalone,
+    /// Keys.
+    Authenticated,
+}
+
 /// One of the two.
 struct Twin {
     _host: Host,
     client: Client,
     lab: Lab,
+    mode: Mode,
     session: String,
     invites: Vec<String>,
     joined: usize,
+    /// Session keys of those who have joined, where there are any.
+    keys: Vec<String>,
     guessed: [bool; 2],
     streams: Vec<EventStream>,
 }
 
 impl Twin {
-    fn new(seed: u64, secret: &[u64]) -> Twin {
+    fn new(seed: u64, secret: &[u64], mode: Mode) -> Twin {
         let lab = Lab::new(seed);
         let psi: Arc<dyn ChallengeType> = Arc::new(PsiWithSecret::new(secret.to_vec()));
-        let host = Host::start_in(lab.environment(), vec![psi], |_| {});
+        let host = Host::start_in(lab.environment(), vec![psi], |settings| {
+            settings.auth.enabled = mode == Mode::Authenticated;
+            settings.auth.secret = Some(known_secret());
+        });
         let client = host.client();
         let (session, invites) = client.create("psi");
-        let streams = ["", "?from=viewer", "?from=operator", &format!("?from={}", invites[0])]
-            .iter()
-            .flat_map(|viewer| {
-                [session.clone(), format!("challenge_{session}")]
-                    .map(|channel| client.stream(&format!("/api/chat/ws/{channel}{viewer}"), None))
-            })
-            .collect();
-        Twin { _host: host, client, lab, session, invites, joined: 0, guessed: [false; 2], streams }
+        let mut twin = Twin {
+            _host: host,
+            client,
+            lab,
+            mode,
+            session,
+            invites,
+            joined: 0,
+            keys: Vec::new(),
+            guessed: [false; 2],
+            streams: Vec::new(),
+        };
+        let first = format!("?from={}", twin.invites[0]);
+        for viewer in ["", "?from=viewer", "?from=operator", &first] {
+            twin.watch(viewer);
+        }
+        twin
+    }
+
+    /// Opens the streams of both channels.
+    fn watch(&mut self, viewer: &str) {
+        let session = &self.session;
+        for channel in [session.clone(), format!("challenge_{session}")] {
+            self.streams.push(self.client.stream(&format!("/api/chat/ws/{channel}{viewer}"), None));
+        }
+    }
+
+    /// A player asks.
+    fn get_as(&self, seat: usize, path: &str) -> Answer {
+        match self.keys.get(seat) {
+            Some(key) => self.client.get_with(key, path),
+            None => self.client.get(&format!("{path}&from={}", self.invites[seat])),
+        }
+    }
+
+    /// A player writes.
+    fn post_as(&self, seat: usize, path: &str, mut body: Value) -> Answer {
+        match self.keys.get(seat) {
+            Some(key) => self.client.post_with(key, path, &body),
+            None => {
+                body["from"] = json!(self.invites[seat]);
+                self.client.post(path, &body)
+            }
+        }
+    }
+
+    fn act_as(&self, seat: usize, method: &str, content: &str) -> Answer {
+        let body = json!({ "challengeId": self.session, "messageType": method, "content": content });
+        self.post_as(seat, "/api/arena/message", body)
+    }
+
+    fn join(&mut self, seat: usize) -> Answer {
+        if self.mode == Mode::Standalone {
+            return self.client.join(&self.invites[seat]);
+        }
+        let seed = if seat == 0 { 10 } else { 11 };
+        let answer =
+            self.client.post("/api/arena/join", &Player::new(seed).signed_join(&self.invites[seat], self.lab.now()));
+        self.keys.push(answer.ok()["sessionKey"].as_str().expect("a key").to_owned());
+        if seat == 0 {
+            self.watch(&format!("?key={}", self.keys[0]));
+        }
+        answer
     }
 
     /// The numbers of a seat that both twins agree on.
     fn own_numbers(&self, seat: usize) -> Vec<u64> {
-        let sync =
-            self.client.get(&format!("/api/arena/sync?channel={}&from={}", self.session, self.invites[seat])).ok();
+        let sync = self.get_as(seat, &format!("/api/arena/sync?channel={}", self.session)).ok();
         let messages = sync["messages"].as_array().expect("a list").clone();
         let mut texts = messages.iter().filter_map(|message| message["content"].as_str());
         let set = texts.find(|text| text.starts_with("Your private set")).expect("a player knows its set").to_owned();
@@ -105,14 +175,14 @@ impl Twin {
                     return None;
                 }
                 self.joined += 1;
-                (seat, self.client.join(&invites[seat]))
+                (seat, self.join(seat))
             }
             Step::Chat { seat, private, text } => {
-                let mut body = json!({ "channel": session, "from": invites[*seat], "content": text });
+                let mut body = json!({ "channel": session, "content": text });
                 if *private {
                     body["to"] = json!(invites[1 - seat]);
                 }
-                (*seat, self.client.post("/api/chat/send", &body))
+                (*seat, self.post_as(*seat, "/api/chat/send", body))
             }
             Step::Guess { seat, of_own, wrong } => {
                 if self.joined < 2 || self.guessed[1 - seat] {
@@ -121,11 +191,9 @@ impl Twin {
                 self.guessed[*seat] = true;
                 let mut guess: Vec<String> = self.own_numbers(*seat).iter().take(*of_own).map(u64::to_string).collect();
                 guess.extend(wrong.then(|| "999".to_owned()));
-                (*seat, self.client.act(session, &invites[*seat], "guess", &guess.join(", ")))
+                (*seat, self.act_as(*seat, "guess", &guess.join(", ")))
             }
-            Step::BadAction { seat, method, content } => {
-                (*seat, self.client.act(session, &invites[*seat], method, content))
-            }
+            Step::BadAction { seat, method, content } => (*seat, self.act_as(*seat, method, content)),
             Step::Announce { invite } => {
                 (0, self.client.post("/api/invites", &json!({ "inviteId": invites[*invite] })))
             }
@@ -173,13 +241,45 @@ impl Twin {
                 paths.push(format!("/api/v1/{route}/sync?channel={channel}&index=2&from={viewer}"));
             }
         }
-        let ask = |path: String| {
-            let mut answer = self.client.get(&path);
+        let asked = paths.into_iter().map(|path| (path, None)).chain(self.asked_with_keys());
+        let ask = |(path, key): (String, Option<String>)| {
+            let mut answer = match &key {
+                None => self.client.get(&path),
+                Some(key) => self.client.get_with(key, &path),
+            };
             answer.headers.retain(|(name, _)| name != "date");
             let bytes = format!("{} {:?}\n{}", answer.status, answer.headers, answer.text()).into_bytes();
-            (path, bytes)
+            (format!("{path} with {key:?}"), bytes)
         };
-        paths.into_iter().map(ask).collect()
+        asked.map(ask).collect()
+    }
+
+    /// What is asked with keys: the other player's, where there is one, and such as open nothing.
+    fn asked_with_keys(&self) -> Vec<(String, Option<String>)> {
+        if self.mode == Mode::Standalone {
+            return Vec::new();
+        }
+        let Twin { session, invites, .. } = self;
+        let mut keys = vec!["junk".to_owned(), "adm_0123456789abcdef".to_owned(), invites[0].clone()];
+        keys.extend(["s_1", "s_0"].map(|seat| format!("{seat}.{}", "0".repeat(64))));
+        if let Some(key) = self.keys.first() {
+            keys.extend([key.clone(), key.replacen("s_0", "s_1", 1)]);
+        }
+        let mut asked = Vec::new();
+        for key in keys {
+            for channel in [session.clone(), format!("challenge_{session}")] {
+                for route in ["arena", "chat"] {
+                    let path = format!("/api/{route}/sync?channel={channel}");
+                    asked.push((format!("{path}&key={key}"), None));
+                    asked.push((path, Some(key.clone())));
+                }
+                if !self.keys.contains(&key) {
+                    asked.push((format!("/api/chat/ws/{channel}"), Some(key.clone())));
+                }
+            }
+            asked.extend(["/api/challenges", "/"].map(|path| (path.to_owned(), Some(key.clone()))));
+        }
+        asked
     }
 
     /// All that the streams have told so far.
@@ -189,13 +289,20 @@ impl Twin {
             sync["count"].as_u64().expect("a number") as usize
         };
         let lens = [len("chat"), len("arena")];
-        let streams = self.streams.iter_mut().enumerate();
-        streams
-            .flat_map(|(i, stream)| {
-                (0..=lens[i % 2]).map(|_| stream.next_text().expect("an event")).collect::<Vec<_>>()
-            })
-            .collect()
+        self.streams.iter_mut().enumerate().flat_map(|(i, stream)| events(stream, lens[i % 2])).collect()
     }
+}
+
+/// The events of a stream, until it has told of `len` messages.
+fn events(stream: &mut EventStream, len: usize) -> Vec<(String, String)> {
+    let (mut events, mut told) = (Vec::new(), 0);
+    while events.is_empty() || told < len {
+        let (id, data) = stream.next_text().expect("an event");
+        let event: Value = serde_json::from_str(&data).expect("events are JSON");
+        told += event["messages"].as_array().map_or(1, Vec::len);
+        events.push((id, data));
+    }
+    events
 }
 
 /// Each case starts two servers, so there are few of them unless more are asked for.
@@ -207,6 +314,22 @@ fn cases() -> ProptestConfig {
     config
 }
 
+/// Takes the steps with both twins, and compares all that anybody but seat 1 can see after each.
+fn look_the_same(seed: u64, steps: &[Step], mode: Mode) -> Result<(), TestCaseError> {
+    let mut twins = SECRETS.map(|secret| Twin::new(seed, &secret, mode));
+    for step in steps {
+        let [a, b] = twins.each_mut().map(|twin| twin.take(step));
+        prop_assert_eq!(a, b, "the answer to {:?}", step);
+        let [a, b] = twins.each_ref().map(Twin::seen);
+        for ((path, a), (_, b)) in a.iter().zip(&b) {
+            prop_assert_eq!(String::from_utf8_lossy(a), String::from_utf8_lossy(b), "{} after {:?}", path, step);
+        }
+    }
+    let [a, b] = twins.each_mut().map(Twin::streamed);
+    prop_assert_eq!(a, b);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(cases())]
 
@@ -215,41 +338,39 @@ proptest! {
         seed in any::<u64>(),
         steps in prop::collection::vec(step(), 1..14),
     ) {
-        let mut twins = SECRETS.map(|secret| Twin::new(seed, &secret));
-        for step in &steps {
-            let [a, b] = twins.each_mut().map(|twin| twin.take(step));
-            prop_assert_eq!(a, b, "the answer to {:?}", step);
-            let [a, b] = twins.each_ref().map(Twin::seen);
-            for ((path, a), (_, b)) in a.iter().zip(&b) {
-                prop_assert_eq!(String::from_utf8_lossy(a), String::from_utf8_lossy(b), "{} after {:?}", path, step);
-            }
-        }
-        let [a, b] = twins.each_mut().map(Twin::streamed);
-        prop_assert_eq!(a, b);
+        look_the_same(seed, &steps, Mode::Standalone)?;
+    }
+
+    #[test]
+    fn twins_look_the_same_to_everybody_without_the_key(
+        seed in any::<u64>(),
+        steps in prop::collection::vec(step(), 1..14),
+    ) {
+        look_the_same(seed, &steps, Mode::Authenticated)?;
     }
 }
 
 // The check above can fail: the twins do differ, for the one who may know, and for all once the game is over.
 #[test]
 fn twins_differ_for_the_one_concerned_and_after_the_end() {
-    let mut twins = SECRETS.map(|secret| Twin::new(7, &secret));
-    for step in [Step::Join, Step::Join] {
-        for twin in &mut twins {
-            twin.take(&step);
+    for mode in [Mode::Standalone, Mode::Authenticated] {
+        let mut twins = SECRETS.map(|secret| Twin::new(7, &secret, mode));
+        for step in [Step::Join, Step::Join] {
+            for twin in &mut twins {
+                twin.take(&step);
+            }
         }
-    }
-    let own = |twin: &Twin| {
-        twin.client.get(&format!("/api/arena/sync?channel={}&from={}", twin.session, twin.invites[1])).text().to_owned()
-    };
-    let [a, b] = twins.each_ref().map(own);
-    assert!(a.contains("1010") && !b.contains("1010") && b.contains("200020"), "{a}\n{b}");
-    for twin in &twins {
-        for seat in 0..2 {
-            twin.client.act(&twin.session, &twin.invites[seat], "guess", "999").ok();
+        let own = |twin: &Twin| twin.get_as(1, &format!("/api/arena/sync?channel={}", twin.session)).text().to_owned();
+        let [a, b] = twins.each_ref().map(own);
+        assert!(a.contains("1010") && !b.contains("1010") && b.contains("200020"), "{a}\n{b}");
+        for twin in &twins {
+            for seat in 0..2 {
+                twin.act_as(seat, "guess", "999").ok();
+            }
         }
+        let [a, b] = twins.each_ref().map(|twin| twin.client.get("/api/challenges").text().to_owned());
+        assert!(a.contains("1010") && b.contains("200020"), "{a}\n{b}");
     }
-    let [a, b] = twins.each_ref().map(|twin| twin.client.get("/api/challenges").text().to_owned());
-    assert!(a.contains("1010") && b.contains("200020"), "{a}\n{b}");
 }
 
 #[test]

@@ -1,0 +1,32 @@
+//! `arena identity …`: makes and lists the keys with which a person signs. Where they are kept is the affair of `keys`.
+
+use arena_identity::KeyPair;
+use serde_json::Value;
+
+use crate::args::IdentityVerb;
+use crate::exit::{Exit, Failure};
+use crate::keys::Keys;
+use crate::output::{Style, print_json};
+
+/// Does what `verb` says.
+pub fn run(verb: IdentityVerb, style: Style) -> Result<(), Failure> {
+    let answer = match verb {
+        IdentityVerb::New { out } => {
+            let keys = match out {
+                Some(folder) => Keys::at(folder),
+                None => Keys::at_home()?,
+            };
+            keys.store(&new_pair()?)?.to_json()
+        }
+        IdentityVerb::List => Value::Array(Keys::at_home()?.list()?.iter().map(|key| key.to_json()).collect()),
+    };
+    print_json(&answer.to_string(), style)
+}
+
+fn new_pair() -> Result<KeyPair, Failure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Failure::new(Exit::Internal, format_args!("the system gives no random numbers to make a key of: {error}"))
+    })?;
+    Ok(KeyPair::from_random(bytes))
+}

@@ -1,0 +1,237 @@
+//! A folder of keys: `USER_ID.pub` and `USER_ID.key` for each, DER in hexadecimal digits and a line end. The same files
+//! that the reference's command line writes and reads.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use arena_identity::{KeyPair, PublicKey};
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Failure};
+
+/// A folder of keys. It needn't be there yet.
+#[derive(Debug)]
+pub struct Keys {
+    folder: PathBuf,
+}
+
+/// A key in the folder.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Stored {
+    user: String,
+    public: PathBuf,
+    private: PathBuf,
+}
+
+impl Stored {
+    /// The key as it is shown: who it is, and where it lies.
+    pub fn to_json(&self) -> Value {
+        let mut shown = json!({
+            "userId": self.user,
+            "publicKeyFile": self.public.display().to_string(),
+            "privateKeyFile": self.private.display().to_string(),
+        });
+        // A public key that has been lost or broken is no reason not to show the rest.
+        if let Some(key) = fs::read_to_string(&self.public).ok().and_then(|text| text.trim().parse::<PublicKey>().ok())
+        {
+            shown["publicKey"] = json!(key.as_hex());
+        }
+        shown
+    }
+}
+
+impl Keys {
+    /// The keys in `folder`.
+    pub fn at(folder: PathBuf) -> Keys {
+        Keys { folder }
+    }
+
+    /// The keys of whoever runs this: `~/.arena/keys`.
+    pub fn at_home() -> Result<Keys, Failure> {
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let home = home.ok_or_else(|| Failure::new(Exit::Usage, "can't tell where your home folder is; set HOME"))?;
+        Ok(Keys::at(home.join(".arena/keys")))
+    }
+
+    /// Writes a key, for its owner's eyes only. Nothing is ever overwritten.
+    pub fn store(&self, pair: &KeyPair) -> Result<Stored, Failure> {
+        let folder = &self.folder;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| cannot("make", folder, &error))?;
+        let public = pair.public_key();
+        let stored = self.stored(public.user_id().as_str());
+        // The private one first: without it the other is of no use.
+        write_new(&stored.private, &pair.to_pkcs8_hex())?;
+        write_new(&stored.public, public.as_hex())?;
+        Ok(stored)
+    }
+
+    /// All keys, in the order of their user ids.
+    pub fn list(&self) -> Result<Vec<Stored>, Failure> {
+        let read = |error| cannot("read", &self.folder, &error);
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(read(error)),
+        };
+        let mut users = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(read)?.file_name();
+            users.extend(
+                name.to_str()
+                    .and_then(|name| name.strip_suffix(".key"))
+                    .filter(|user| is_user_id(user))
+                    .map(str::to_owned),
+            );
+        }
+        users.sort_unstable();
+        Ok(users.iter().map(|user| self.stored(user)).collect())
+    }
+
+    /// Reads a private key: that of a user id in the folder, else that of a file; without a name, the folder's only one.
+    pub fn read(&self, name: Option<&str>) -> Result<KeyPair, Failure> {
+        let file = match name {
+            Some(user) if is_user_id(user) => self.stored(user).private,
+            Some(file) => PathBuf::from(file),
+            None => self.only()?.private,
+        };
+        let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
+        KeyPair::from_pkcs8_hex(text.trim()).map_err(|error| {
+            Failure::new(Exit::Usage, format_args!("{} holds no private key: {error}", file.display()))
+        })
+    }
+
+    fn only(&self) -> Result<Stored, Failure> {
+        let folder = self.folder.display();
+        let mut keys = self.list()?;
+        match keys.len() {
+            0 => Err(Failure::new(
+                Exit::Usage,
+                format_args!("there is no key in {folder}; \"arena identity new\" makes one"),
+            )),
+            1 => Ok(keys.remove(0)),
+            _ => {
+                let users: String = keys.iter().map(|key| format!("\n  --sign {}", key.user)).collect();
+                Err(Failure::new(
+                    Exit::Usage,
+                    format_args!("there are several keys in {folder}; say with which:{users}"),
+                ))
+            }
+        }
+    }
+
+    fn stored(&self, user: &str) -> Stored {
+        let file = |kind: &str| self.folder.join(format!("{user}.{kind}"));
+        Stored { user: user.to_owned(), public: file("pub"), private: file("key") }
+    }
+}
+
+/// Whether a text has the form of a user id: 64 lower-case hexadecimal digits.
+fn is_user_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    open.and_then(|mut file| {
+        writeln!(file, "{text}")?;
+        file.sync_all()
+    })
+    .map_err(|error| cannot("write", path, &error))
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Usage, format_args!("can't {what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_key_is_for_its_owner_only_and_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keys::at(folder.path().join("a/b"));
+        let pair = KeyPair::from_random([1; 32]);
+        let stored = keys.store(&pair).unwrap();
+        assert_eq!(
+            (mode(&folder.path().join("a/b")), mode(&stored.private), mode(&stored.public)),
+            (0o700, 0o600, 0o600)
+        );
+        assert_eq!(fs::read_to_string(&stored.private).unwrap(), pair.to_pkcs8_hex() + "\n");
+        assert_eq!(fs::read_to_string(&stored.public).unwrap(), pair.public_key().as_hex().to_owned() + "\n");
+        assert!(stored.private.ends_with(format!("{}.key", pair.public_key().user_id())));
+
+        fs::write(&stored.private, "mine\n").unwrap();
+        assert_eq!(keys.store(&pair).unwrap_err().exit, Exit::Usage);
+        assert_eq!(fs::read_to_string(&stored.private).unwrap(), "mine\n");
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_user_or_its_file_or_by_being_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = Keys::at(folder.path().to_owned());
+        let [one, two] = [1, 2].map(|seed| KeyPair::from_random([seed; 32]));
+        let user = |pair: &KeyPair| pair.public_key().user_id().to_string();
+        let check = |name: Option<&str>, expected: Expect| {
+            let text = match keys.read(name) {
+                Ok(pair) => user(&pair),
+                Err(failure) => format!("{failure:?}"),
+            };
+            let text = text.replace(&folder.path().display().to_string(), "DIR");
+            expected.assert_eq(&text.replace(&user(&one), "ONE").replace(&user(&two), "TWO"));
+        };
+        check(
+            None,
+            expect![[
+                r#"Failure { exit: Usage, sentence: "there is no key in DIR; \"arena identity new\" makes one" }"#
+            ]],
+        );
+        let stored = keys.store(&one).unwrap();
+        fs::write(folder.path().join("notes.key"), "not a key").unwrap();
+        fs::write(folder.path().join(format!("{}.pub", "0".repeat(64))), "half a key").unwrap();
+        check(None, expect!["ONE"]);
+        keys.store(&two).unwrap();
+        check(
+            None,
+            expect![[
+                r#"Failure { exit: Usage, sentence: "there are several keys in DIR; say with which:\n  --sign ONE\n  --sign TWO" }"#
+            ]],
+        );
+        check(Some(&user(&one)), expect!["ONE"]);
+        check(stored.private.to_str(), expect!["ONE"]);
+        check(
+            stored.public.to_str(),
+            expect![[
+                r#"Failure { exit: Usage, sentence: "DIR/ONE.pub holds no private key: a private key is Ed25519, PKCS#8 DER, as hexadecimal digits" }"#
+            ]],
+        );
+        check(
+            Some(&"f".repeat(64)),
+            expect![[
+                r#"Failure { exit: Usage, sentence: "can't read DIR/ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff.key: No such file or directory (os error 2)" }"#
+            ]],
+        );
+        check(
+            Some("no-such-file"),
+            expect![[
+                r#"Failure { exit: Usage, sentence: "can't read no-such-file: No such file or directory (os error 2)" }"#
+            ]],
+        );
+        assert_eq!(keys.list().unwrap().len(), 2);
+        assert_eq!(stored.to_json()["publicKey"], one.public_key().as_hex());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_has_no_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Keys::at(folder.path().join("none")).list().unwrap(), []);
+    }
+}

@@ -1,0 +1,260 @@
+//! Authentication from the outside: keys made by one process, used by others, and the secret that outlives the server.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::program::{Run, Running, file, folder, run, run_with};
+
+/// Somebody with a home folder of their own.
+struct Person {
+    home: tempfile::TempDir,
+}
+
+impl Person {
+    fn new() -> Person {
+        Person { home: folder() }
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        run_with(args, &[("HOME", self.home.path().to_str().unwrap())])
+    }
+
+    fn keys(&self) -> std::path::PathBuf {
+        self.home.path().join(".arena/keys")
+    }
+
+    /// A new key, and the user id that it makes.
+    fn new_identity(&self) -> String {
+        text(&self.run(&["identity", "new"]).json()["userId"])
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
+}
+
+fn serve(data: &Path, environment: &[(&str, &str)]) -> Running {
+    let args = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    Running::start_with(&args, environment)
+}
+
+/// What the operator has told the holder of a key, as texts.
+fn told(url: &str, session: &str, key: &str) -> Vec<String> {
+    let read = run(&["challenges", "sync", session, "--auth", key, "--url", url, "--wait", "20"]).json();
+    let messages = read["messages"].as_array().unwrap();
+    messages.iter().map(|message| text(&message["content"])).collect()
+}
+
+fn set(url: &str, session: &str, key: &str) -> BTreeSet<u32> {
+    let told = told(url, session, key);
+    let set = told.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
+    set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+#[test]
+fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
+    let data = folder();
+    let server = serve(data.path(), &[]);
+    let url = server.url.as_str();
+    let people = [Person::new(), Person::new()];
+    let users = people.each_ref().map(Person::new_identity);
+    let created = run(&["challenges", "create", "psi", "--url", url]).json();
+    let session = text(&created["id"]);
+    let invites = [0, 1].map(|seat| text(&created["invites"][seat]));
+
+    // One signs with the only key that there is, the other says with which.
+    let first = people[0].run(&["challenges", "join", &invites[0], "--sign", "--url", url]).json();
+    let second = people[1].run(&["challenges", "join", &invites[1], "--sign", &users[1], "--url", url]).json();
+    assert_eq!(first["ChallengeID"], session.as_str());
+    assert_eq!(first["ChallengeInfo"]["players"], 2);
+    let keys = [first, second].map(|joined| text(&joined["sessionKey"]));
+    assert!(keys[0].starts_with("s_0.") && keys[1].starts_with("s_1."), "{keys:?}");
+
+    let sets = keys.each_ref().map(|key| set(url, &session, key));
+    let common: BTreeSet<u32> = &sets[0] & &sets[1];
+    assert_eq!((sets[0].len(), sets[1].len(), common.len()), (13, 13, 3));
+
+    // The key may stand before the verb, behind it, or in the environment; the command line wins.
+    let say = ["chat", "send", session.as_str(), "hello", "--url", url];
+    let wrong = [("ARENA_AUTH", keys[1].as_str())];
+    let before = run_with(&[&["--auth", &keys[0]], &say[..]].concat(), &wrong).json();
+    let behind = run_with(&[&say[..], &["--auth", &keys[0]]].concat(), &wrong).json();
+    let around = run_with(&say, &[("ARENA_AUTH", &keys[0])]).json();
+    for (index, sent) in (1..).zip([before, behind, around]) {
+        assert_eq!((&sent["index"], &sent["from"]), (&json!(index), &json!(invites[0])));
+    }
+    // `--from` is nobody's word here.
+    let refused = run(&[&say[..], &["--from", &invites[0]]].concat());
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("asks for the key that your join was answered with: --auth KEY"), "{refused:?}");
+    let refused = run(&[&say[..], &["--auth", "s_0.00"]].concat());
+    assert_eq!(
+        (refused.code, refused.stderr.as_str()),
+        (
+            3,
+            "error: the arena refused: Authentication required; the key given with --auth isn't one to this session \
+             (AUTHENTICATION_REQUIRED, HTTP 401)\n"
+        )
+    );
+
+    let guess = common.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    for key in &keys {
+        run(&["challenges", "send", &session, "guess", &guess, "--auth", key, "--url", url]).json();
+    }
+    let ended = run(&["challenges", "list", "psi", "--status", "ended", "--url", url]).json();
+    let state = &ended["challenges"][0]["state"];
+    assert_eq!(state["scores"], json!([{ "security": 1, "utility": 1 }, { "security": 1, "utility": 1 }]));
+    let identities = invites.iter().zip(&users).map(|(invite, user)| (invite.clone(), json!(user))).collect();
+    assert_eq!(state["playerIdentities"], Value::Object(identities));
+}
+
+#[test]
+fn an_identity_is_two_files_for_its_owner_and_the_list_knows_it() {
+    let person = Person::new();
+    assert_eq!(person.run(&["identity", "list"]).json(), json!([]));
+    let made = person.run(&["identity", "new"]).json();
+    let user = text(&made["userId"]);
+    let [public, private] = ["publicKeyFile", "privateKeyFile"].map(|name| text(&made[name]));
+    assert_eq!(public, person.keys().join(format!("{user}.pub")).to_str().unwrap());
+    assert_eq!(private, person.keys().join(format!("{user}.key")).to_str().unwrap());
+    assert_eq!(fs::read_to_string(&public).unwrap(), format!("{}\n", text(&made["publicKey"])));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&person.keys()), mode(public.as_ref()), mode(private.as_ref())), (0o700, 0o600, 0o600));
+    assert_eq!(person.run(&["identity", "list"]).json(), json!([made]));
+
+    let elsewhere = folder();
+    let out = elsewhere.path().join("keys");
+    let other = person.run(&["identity", "new", "--out", out.to_str().unwrap()]).json();
+    assert_ne!(other["userId"], made["userId"]);
+    assert!(text(&other["privateKeyFile"]).starts_with(out.to_str().unwrap()));
+    assert_eq!(fs::read_dir(person.keys()).unwrap().count(), 2);
+    assert!(
+        !format!("{made}{other}").contains(fs::read_to_string(private).unwrap().trim()),
+        "the private key is shown"
+    );
+}
+
+#[test]
+fn a_join_that_can_not_be_signed_says_why() {
+    let data = folder();
+    let server = serve(data.path(), &[]);
+    let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
+    let invite = text(&created["invites"][0]);
+    let person = Person::new();
+    let refused = |code: i32, args: &[&str]| {
+        let run = person.run(&[&["challenges", "join"], args, &["--url", &server.url]].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{}", run.stderr);
+        run.stderr
+    };
+    assert!(refused(2, &[&invite, "--sign"]).contains("\"arena identity new\" makes one"));
+    let users = [person.new_identity(), person.new_identity()];
+    let said = refused(2, &[&invite, "--sign"]);
+    assert!(users.iter().all(|user| said.contains(&format!("\n  --sign {user}\n"))), "{said}");
+    assert!(refused(2, &[&invite, "--sign", "no-such-file"]).contains("can't read no-such-file"));
+    let junk = file(data.path(), "junk.key", "junk");
+    assert!(refused(2, &[&invite, "--sign", &junk]).contains("holds no private key"));
+    refused(2, &[&invite, "--sign", &users[0], "--user-id", "ada"]);
+    assert!(refused(2, &["inv_x", "--sign", &users[0]]).contains("inv_x is not an invite"));
+    let said = refused(3, &[&invite]);
+    assert!(said.contains("sign the join with --sign, and \"arena identity new\" makes a key to sign with"), "{said}");
+    assert!(refused(3, &[&invite, "--user-id", "ada"]).contains("publicKey, signature, and timestamp are required"));
+
+    let private = person.keys().join(format!("{}.key", users[1]));
+    let join = ["challenges", "join", &invite, "--sign", private.to_str().unwrap(), "--url", &server.url];
+    assert!(text(&person.run(&join).json()["sessionKey"]).starts_with("s_0."));
+    assert!(refused(3, &[&invite, "--sign", &users[1]]).contains("INVITE_ALREADY_USED"));
+}
+
+/// A session that one has joined: its id and the key.
+fn joined(server: &Running) -> (String, String) {
+    let person = Person::new();
+    person.new_identity();
+    let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
+    let invite = text(&created["invites"][0]);
+    let joined = person.run(&["challenges", "join", &invite, "--sign", "--url", &server.url]).json();
+    (text(&created["id"]), text(&joined["sessionKey"]))
+}
+
+fn say(server: &Running, (session, key): &(String, String)) -> i32 {
+    run(&["chat", "send", session, "hello", "--auth", key, "--url", &server.url]).code
+}
+
+fn stop(mut server: Running) {
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+}
+
+#[test]
+fn keys_outlive_the_server_and_end_with_its_secret() {
+    let data = folder();
+    let server = serve(data.path(), &[]);
+    let seat = joined(&server);
+    assert_eq!(say(&server, &seat), 0);
+    stop(server);
+    let server = serve(data.path(), &[]);
+    assert_eq!(say(&server, &seat), 0);
+    stop(server);
+    let server = serve(data.path(), &[("AUTH_SECRET", "another secret, not the kept one")]);
+    assert_eq!(say(&server, &seat), 3);
+    stop(server);
+
+    // The kept secret is a text that may be given by hand as well, to a server on another machine for instance.
+    let kept = fs::read_to_string(data.path().join("auth.secret")).unwrap();
+    let server = serve(data.path(), &[("AUTH_SECRET", kept.trim())]);
+    assert_eq!(say(&server, &seat), 0);
+    stop(server);
+    fs::remove_file(data.path().join("auth.secret")).unwrap();
+    let server = serve(data.path(), &[]);
+    assert_eq!(say(&server, &seat), 3);
+}
+
+#[test]
+fn a_secret_that_is_given_is_not_written_down() {
+    let data = folder();
+    let server = serve(data.path(), &[("AUTH_SECRET", "given, and nobody's business")]);
+    let seat = joined(&server);
+    assert_eq!(say(&server, &seat), 0);
+    assert!(!data.path().join("auth.secret").exists());
+}
+
+#[test]
+fn a_secret_that_is_no_secret_keeps_the_server_from_starting() {
+    let data = folder();
+    let data = data.path().to_str().unwrap();
+    let serve = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data];
+    for (secret, length) in [("", 0), ("hunter2", 7), ("fifteen bytes .", 15)] {
+        let refused = run_with(&serve, &[("AUTH_SECRET", secret)]);
+        let sentence =
+            format!("error: AUTH_SECRET can't be used: a secret needs at least 16 bytes, and this one has {length}\n");
+        assert_eq!((refused.code, refused.stderr), (2, sentence));
+    }
+    let kept = file(data.as_ref(), "auth.secret", "a secret that everybody could read\n");
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = run(&serve);
+    assert_eq!(refused.code, 6, "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("the secret {kept} is open to others than its owner")), "{refused:?}");
+    // Without authentication nobody needs it, nor minds what AUTH_SECRET says.
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    stop(Running::start_with(&args, &[("AUTH_SECRET", "short")]));
+}
+
+#[test]
+fn authentication_is_what_listening_to_others_takes() {
+    let data = folder();
+    let listen = ["serve", "--listen", "0.0.0.0:0", "--data", data.path().to_str().unwrap()];
+    let refused = run(&listen);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("say --auth so that players have to prove who they are"), "{}", refused.stderr);
+    stop(Running::start(&[&listen[..], &["--auth"]].concat()));
+    let settings = file(data.path(), "arena.toml", "[auth]\nenabled = true\n");
+    stop(Running::start(&[&listen[..], &["--config", &settings]].concat()));
+    let unknown = file(data.path(), "arena.toml", "[auth]\nenabled = true\nsecret = \"in the open, as it were\"\n");
+    let refused = run(&[&listen[..], &["--config", &unknown]].concat());
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("unknown field `secret`"), "{}", refused.stderr);
+}

@@ -1,0 +1,334 @@
+//! Ed25519 keys as the wire writes them: DER in hexadecimal digits, SPKI for public ones and PKCS#8 for private ones.
+
+use std::fmt;
+use std::str::FromStr;
+
+use arena_model::{InviteCode, Timestamp, UserId};
+use ed25519_dalek::pkcs8::spki::der::SecretDocument;
+use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey, EncodePublicKey, KeypairBytes, PublicKeyBytes};
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use sha2::{Digest, Sha256};
+
+use crate::hex;
+use crate::statement::{ProfileUpdate, bound_update_text, join_text};
+
+/// Length of an Ed25519 public key as SPKI DER (RFC 8410), in bytes.
+const SPKI_BYTES: usize = 44;
+
+/// Longest private key that is read, in bytes of DER: version 2 with a public key has 83, attributes are rare and short.
+const MAX_PKCS8_BYTES: usize = 1024;
+
+/// A text that isn't the key it should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// It isn't 44 bytes in hexadecimal digits that are an Ed25519 key in SPKI DER.
+    #[error("a public key is Ed25519, SPKI DER, as 88 hexadecimal digits")]
+    Public,
+    /// It has the form of a key, but names no point of the curve, or by another name than its own.
+    #[error("the public key is no point of Ed25519 in canonical form")]
+    Point,
+    /// It is a point whose signatures fit almost any text, so that they prove nothing.
+    #[error("the public key is a weak one, of small order")]
+    Weak,
+    /// It isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
+    #[error("a private key is Ed25519, PKCS#8 DER, as hexadecimal digits")]
+    Private,
+}
+
+/// An Ed25519 public key, in the one form that counts.
+///
+/// It is a canonical point and not of small order. (A point may still have a part of small order; whoever makes such a
+/// key could as well make another proper one, so nothing is gained by it.)
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey {
+    point: VerifyingKey,
+    hex: String,
+}
+
+impl PublicKey {
+    fn new(point: VerifyingKey) -> PublicKey {
+        let der = PublicKeyBytes(point.to_bytes()).to_public_key_der().expect("44 bytes are short enough for DER");
+        PublicKey { point, hex: hex::encode(der.as_bytes()) }
+    }
+
+    /// SPKI DER as 88 lower-case hexadecimal digits: the `publicKey` of the wire.
+    pub fn as_hex(&self) -> &str {
+        &self.hex
+    }
+
+    /// Who holds the key: SHA-256 of [`PublicKey::as_hex`], itself in 64 lower-case digits.
+    pub fn user_id(&self) -> UserId {
+        hex::encode(&Sha256::digest(&self.hex)).parse().expect("64 digits are a user id")
+    }
+
+    pub(crate) fn signed(&self, text: &str, signature: &Signature) -> bool {
+        // The strict form refuses what would make one signature fit several keys or texts.
+        self.point.verify_strict(text.as_bytes(), signature).is_ok()
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = KeyError;
+
+    /// Reads the `publicKey` of the wire. Digits may be of either case; the key is the same.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let der: [u8; SPKI_BYTES] = hex::decode(text).ok_or(KeyError::Public)?;
+        let bytes = PublicKeyBytes::try_from(&der[..]).map_err(|_| KeyError::Public)?.to_bytes();
+        let point = VerifyingKey::from_bytes(&bytes).map_err(|_| KeyError::Point)?;
+        // A coordinate may be written as itself plus the field's prime, and would then be a second name of the key.
+        if point.to_edwards().compress().to_bytes() != bytes {
+            return Err(KeyError::Point);
+        }
+        if point.is_weak() {
+            return Err(KeyError::Weak);
+        }
+        Ok(PublicKey::new(point))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", self.hex)
+    }
+}
+
+/// A private key, with which a player signs. Its memory is wiped when it goes.
+pub struct KeyPair(SigningKey);
+
+impl KeyPair {
+    /// The key that 32 random bytes make. They are as secret as the key.
+    pub fn from_random(bytes: [u8; 32]) -> KeyPair {
+        KeyPair(SigningKey::from_bytes(&bytes))
+    }
+
+    /// Reads a private key: PKCS#8 DER, of version 1 (as Node's `crypto` exports it) or 2 (with the public key behind
+    /// it, which must then be the right one), in hexadecimal digits.
+    ///
+    /// # Errors
+    /// [`KeyError::Private`] for everything else.
+    pub fn from_pkcs8_hex(text: &str) -> Result<KeyPair, KeyError> {
+        let der = decode_secret(text).ok_or(KeyError::Private)?;
+        SigningKey::from_pkcs8_der(der.as_bytes()).map(KeyPair).map_err(|_| KeyError::Private)
+    }
+
+    /// The private key as PKCS#8 DER of version 1, 48 bytes as 96 hexadecimal digits. Whoever reads it is its holder.
+    pub fn to_pkcs8_hex(&self) -> String {
+        let bare = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
+        hex::encode(bare.to_pkcs8_der().expect("48 bytes are short enough for DER").as_bytes())
+    }
+
+    /// The public half.
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey::new(self.0.verifying_key())
+    }
+
+    /// Signs that the holder takes the seat of `invite`: the `signature` of a join, 128 hexadecimal digits.
+    pub fn sign_join(&self, invite: InviteCode, at: Timestamp) -> String {
+        self.sign(&join_text(invite, at))
+    }
+
+    /// Signs a change of the holder's profile, in the form that covers what is changed.
+    pub fn sign_profile_update(&self, update: &ProfileUpdate<'_>, at: Timestamp) -> String {
+        self.sign(&bound_update_text(update, at))
+    }
+
+    pub(crate) fn sign(&self, text: &str) -> String {
+        hex::encode(&self.0.sign(text.as_bytes()).to_bytes())
+    }
+}
+
+impl fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyPair({:?}, …)", self.public_key())
+    }
+}
+
+/// Bytes of DER out of digits, in memory that is wiped afterwards.
+fn decode_secret(text: &str) -> Option<SecretDocument> {
+    let mut der = vec![0; (text.len() / 2).min(MAX_PKCS8_BYTES)];
+    hex::decode_into(text, &mut der)?;
+    SecretDocument::try_from(der).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    /// What stands before the 32 bytes of an Ed25519 key in SPKI DER, and in PKCS#8 DER of version 1.
+    const SPKI: &str = "302a300506032b6570032100";
+    const PKCS8: &str = "302e020100300506032b657004220420";
+
+    fn bytes(text: &str) -> [u8; 32] {
+        hex::decode(text).expect("32 bytes")
+    }
+
+    // RFC 8032, section 7.1: secret key, public key, and signature of the text in ASCII. (Its third text is no UTF-8.)
+    #[test]
+    fn keys_and_signatures_are_those_of_rfc_8032() {
+        for (secret, public, text, signature) in [
+            (
+                "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
+                "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
+                "",
+                "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
+            ),
+            (
+                "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
+                "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
+                "r",
+                "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
+            ),
+        ] {
+            let pair = KeyPair::from_random(bytes(secret));
+            assert_eq!(pair.public_key().as_hex(), format!("{SPKI}{public}"));
+            assert_eq!(pair.to_pkcs8_hex(), format!("{PKCS8}{secret}"));
+            assert_eq!(pair.sign(text), signature);
+        }
+    }
+
+    #[track_caller]
+    fn check(what: &str, key: &str, expected: KeyError) {
+        assert_eq!(key.parse::<PublicKey>().map(|key| key.hex), Err(expected), "{what}: {key:?}");
+    }
+
+    #[test]
+    fn what_is_no_ed25519_key_is_refused() {
+        let good = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        assert!(format!("{SPKI}{good}").parse::<PublicKey>().is_ok());
+        for (what, key) in [
+            ("nothing", String::new()),
+            ("bare", good.to_owned()),
+            ("white space", format!(" {SPKI}{good}")),
+            ("a line end", format!("{SPKI}{good}\n")),
+            ("a prefix", format!("0x{SPKI}{good}")),
+            ("no digits", format!("{SPKI}{}zz", &good[2..])),
+            ("half a byte less", format!("{SPKI}{}", &good[1..])),
+            ("a byte less", format!("{SPKI}{}", &good[2..])),
+            ("a byte more", format!("{SPKI}{good}00")),
+            ("trailing junk", format!("{SPKI}{good}deadbeef")),
+            ("twice", format!("{SPKI}{good}{SPKI}{good}")),
+            ("wrong outer length", format!("302b{}{good}", &SPKI[4..])),
+            ("long form of a length", format!("30812a{}{}", &SPKI[4..], &good[2..])),
+            ("another tag", format!("312a{}{good}", &SPKI[4..])),
+            ("unused bits", format!("{}01{good}", &SPKI[..22])),
+            ("parameters", format!("302c300706032b65700500032100{}", &good[4..])),
+            ("X25519", format!("302a300506032b656e032100{good}")),
+            ("X448", format!("302a300506032b656f032100{good}")),
+            ("Ed448", format!("302a300506032b6571032100{good}")),
+            ("Ed448 in full", format!("3043300506032b6571033a00{good}{}", &good[..50])),
+            ("P-256", format!("3059301306072a8648ce3d020106082a8648ce3d03010703420004{good}{good}")),
+            ("a private key", format!("{PKCS8}{good}")),
+            (
+                "PEM",
+                "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n".to_owned(),
+            ),
+            ("other digits", format!("{SPKI}{}", "é".repeat(32))),
+        ] {
+            check(what, &key, KeyError::Public);
+        }
+    }
+
+    #[test]
+    fn points_that_prove_nothing_are_refused() {
+        // All points of small order, by their canonical names.
+        for point in [
+            "0100000000000000000000000000000000000000000000000000000000000000",
+            "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "0000000000000000000000000000000000000000000000000000000000000080",
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+        ] {
+            check("small order", &format!("{SPKI}{point}"), KeyError::Weak);
+        }
+        // x = 0 has no sign.
+        for point in [
+            "0100000000000000000000000000000000000000000000000000000000000080",
+            "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+        ] {
+            check("negative zero", &format!("{SPKI}{point}"), KeyError::Point);
+        }
+        // y written as itself plus the prime 2^255 - 19: all that fit into 255 bits, points or not, with either sign.
+        for low in 0xed..=0xff_u8 {
+            for high in [0x7f, 0xff] {
+                let mut point = [0xff; 32];
+                (point[0], point[31]) = (low, high);
+                check("not canonical", &format!("{SPKI}{}", hex::encode(&point)), KeyError::Point);
+            }
+        }
+        let no_point = "0200000000000000000000000000000000000000000000000000000000000000";
+        check("not on the curve", &format!("{SPKI}{no_point}"), KeyError::Point);
+    }
+
+    #[test]
+    fn private_keys_of_both_versions_are_read() {
+        let secret = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+        let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        let other = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+        let v1 = format!("{PKCS8}{secret}");
+        let v2 = |public: &str| format!("3051020101300506032b657004220420{secret}812100{public}");
+        let check = |text: &str, expected: Expect| {
+            let text = match KeyPair::from_pkcs8_hex(text) {
+                Ok(pair) => pair.public_key().as_hex().to_owned(),
+                Err(error) => error.to_string(),
+            };
+            expected.assert_eq(&text);
+        };
+        check(&v1, expect!["302a300506032b6570032100d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"]);
+        check(
+            &v1.to_uppercase(),
+            expect!["302a300506032b6570032100d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+        );
+        check(
+            &v2(public),
+            expect!["302a300506032b6570032100d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+        );
+        for bad in [
+            String::new(),
+            secret.to_owned(),
+            format!("{v1}00"),
+            v1[..94].to_owned(),
+            v1[..95].to_owned(),
+            v2(other),
+            v2(&public[2..]),
+            v1.replace("2b6570", "2b656e"),
+            format!("{SPKI}{public}"),
+            "00".repeat(100_000),
+            "zz".repeat(48),
+        ] {
+            check(&bad, expect!["a private key is Ed25519, PKCS#8 DER, as hexadecimal digits"]);
+        }
+    }
+
+    #[test]
+    fn a_private_key_does_not_leak_through_debug() {
+        let pair = KeyPair::from_random([7; 32]);
+        assert!(!format!("{pair:?}").contains(&pair.to_pkcs8_hex()[32..]));
+    }
+
+    proptest! {
+        #[test]
+        fn a_key_is_the_same_however_it_is_written(random: [u8; 32]) {
+            let pair = KeyPair::from_random(random);
+            let key = pair.public_key();
+            let upper: PublicKey = key.as_hex().to_uppercase().parse().expect("a key");
+            prop_assert_eq!(&upper, &key);
+            prop_assert_eq!(upper.user_id(), key.user_id());
+            prop_assert_eq!(&key.as_hex().parse::<PublicKey>().expect("a key"), &key);
+            let again = KeyPair::from_pkcs8_hex(&pair.to_pkcs8_hex()).expect("a key");
+            prop_assert_eq!(again.public_key(), key);
+        }
+
+        #[test]
+        fn a_key_that_is_read_has_one_name(point: [u8; 32]) {
+            let text = format!("{SPKI}{}", hex::encode(&point));
+            if let Ok(key) = text.parse::<PublicKey>() {
+                prop_assert_eq!(key.as_hex(), text);
+            }
+        }
+    }
+}

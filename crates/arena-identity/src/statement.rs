@@ -1,0 +1,87 @@
+//! The texts that are signed. Both sides make them from the same values, so they are never sent.
+
+use std::collections::BTreeMap;
+
+use arena_model::{InviteCode, Seat, SessionId, Timestamp};
+use sha2::{Digest, Sha256};
+
+use crate::hex;
+
+/// What the holder of a key signs to take a seat.
+pub(crate) fn join_text(invite: InviteCode, at: Timestamp) -> String {
+    format!("arena:v1:join:{invite}:{}", at.0)
+}
+
+/// What the holder of a key signs to change its profile, whatever the change.
+pub(crate) fn update_text(at: Timestamp) -> String {
+    format!("arena:v1:user-update:{}", at.0)
+}
+
+/// What the holder of a key signs to make one change of its profile and no other.
+pub(crate) fn bound_update_text(update: &ProfileUpdate<'_>, at: Timestamp) -> String {
+    let digest = Sha256::digest(update.canonical_json());
+    format!("arena:v1:user-update:{}:{}", at.0, hex::encode(&digest))
+}
+
+/// What a session key is computed over.
+pub(crate) fn session_text(session: SessionId, seat: Seat) -> String {
+    format!("arena:v1:session:{session}:{}", seat.0)
+}
+
+/// A change of a profile, as far as a signature covers it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProfileUpdate<'u> {
+    /// The new name; `None` if the request leaves it as it is.
+    pub username: Option<&'u str>,
+    /// The new model; `None` if the request leaves it as it is.
+    pub model: Option<&'u str>,
+}
+
+impl ProfileUpdate<'_> {
+    /// The change as one JSON text, the same from whoever writes it: an object of those fields that the request has, in
+    /// the order of their names (`model`, `username`), without white space, in UTF-8. Texts are escaped as
+    /// `JSON.stringify` and serde_json both do: `\"`, `\\`, `\b`, `\f`, `\n`, `\r`, `\t`, other characters below U+0020
+    /// as `\u00` and two lower-case digits, and nothing else.
+    ///
+    /// ```
+    /// let update = arena_identity::ProfileUpdate { username: Some("Ada \"L\""), model: None };
+    /// assert_eq!(update.canonical_json(), r#"{"username":"Ada \"L\""}"#);
+    /// ```
+    pub fn canonical_json(&self) -> String {
+        let fields = [("model", self.model), ("username", self.username)];
+        let present: BTreeMap<&str, &str> =
+            fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        serde_json::to_string(&present).expect("texts are JSON")
+    }
+}
+
+/// What a signature under a change of a profile covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpdateForm {
+    /// This change only: `arena:v1:user-update:{timestamp}:{SHA-256 of the canonical JSON}`.
+    Bound,
+    /// The time only, as the reference's clients sign: `arena:v1:user-update:{timestamp}`. Whoever sees it can make
+    /// another change with it, so it must not be taken twice.
+    Unbound,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(username: Option<&str>, model: Option<&str>, expected: &str) {
+        assert_eq!(ProfileUpdate { username, model }.canonical_json(), expected);
+    }
+
+    // What Node 20 says: JSON.stringify of an object with its keys in this order.
+    #[test]
+    fn canonical_json_is_what_javascript_writes() {
+        check(None, None, "{}");
+        check(Some(""), None, r#"{"username":""}"#);
+        check(Some("ada"), Some("m-1"), r#"{"model":"m-1","username":"ada"}"#);
+        check(None, Some("\u{8}\u{c}\n\r\t\u{0}\u{1f}\u{7f}"), "{\"model\":\"\\b\\f\\n\\r\\t\\u0000\\u001f\u{7f}\"}");
+        check(None, Some("é☃😀\u{2028}</script>/'"), "{\"model\":\"é☃😀\u{2028}</script>/'\"}");
+        check(None, Some(r#"a"b\c"#), r#"{"model":"a\"b\\c"}"#);
+    }
+}

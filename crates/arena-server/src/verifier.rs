@@ -1,0 +1,140 @@
+//! The thread that checks signatures. One check takes as long as ten requests, and anybody can ask for one, so they are
+//! kept away from the threads on which games are played.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use tokio::sync::oneshot;
+
+use crate::error::{ApiError, ApiResult};
+
+/// When those come again who found the queue full: a few hundred checks later.
+const COME_AGAIN: Duration = Duration::from_millis(100);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// One thread and its bounded queue. Both end when it is dropped.
+pub(crate) struct Verifier {
+    /// Gone only while it is dropped.
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    places: usize,
+}
+
+impl Verifier {
+    /// A verifier with room for `places` checks beside the one under way.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn start(places: usize) -> std::io::Result<Verifier> {
+        let (jobs, queue) = sync_channel(places);
+        let thread = thread::Builder::new().name("arena-verifier".to_owned()).spawn(move || work(queue))?;
+        Ok(Verifier { jobs: Some(jobs), thread: Some(thread), places })
+    }
+
+    /// Runs a check, when those before it are done.
+    ///
+    /// # Errors
+    /// 503 if the queue is full.
+    pub(crate) async fn run<T: Send + 'static>(&self, check: impl FnOnce() -> T + Send + 'static) -> ApiResult<T> {
+        let (verdict, asked) = oneshot::channel();
+        let job = Box::new(move || {
+            // Who has hung up meanwhile needs no verdict.
+            if !verdict.is_closed() {
+                let _ = verdict.send(check());
+            }
+        });
+        match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
+            Some(Ok(())) => asked.await.map_err(|_| broken()),
+            Some(Err(TrySendError::Full(_))) => Err(self.busy()),
+            Some(Err(TrySendError::Disconnected(_))) | None => Err(broken()),
+        }
+    }
+
+    fn busy(&self) -> ApiError {
+        let text = format!("{} signatures are waiting to be checked (limits.signature_queue)", self.places);
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SIGNATURES_BUSY", text).retry_after(COME_AGAIN)
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // Nobody waits for what is still queued, so this is over at once. A panic has been told already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn broken() -> ApiError {
+    tracing::error!("the thread that checks signatures has died");
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the signature could not be checked")
+}
+
+fn work(queue: Receiver<Job>) {
+    yield_to_others();
+    for job in queue {
+        job();
+    }
+}
+
+/// Lets the threads of this process that answer requests go first. Linux has priorities for single threads.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(10) {
+        tracing::debug!(%error, "signatures are checked at ordinary priority: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::Barrier;
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_says_when_to_come_again() {
+        let verifier = Arc::new(Verifier::start(1).expect("a thread"));
+        let (begun, held) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let under_way = {
+            let (verifier, begun, held) = (verifier.clone(), begun.clone(), held.clone());
+            tokio::spawn(async move {
+                let check = move || {
+                    begun.wait();
+                    held.wait();
+                    1
+                };
+                verifier.run(check).await.expect("a verdict")
+            })
+        };
+        tokio::task::spawn_blocking(move || begun.wait()).await.expect("the first is under way");
+        let waiting = {
+            let verifier = verifier.clone();
+            tokio::spawn(async move { verifier.run(|| 2).await.expect("a verdict") })
+        };
+        // The second takes its place when it is first polled, which is now, on this one thread.
+        tokio::task::yield_now().await;
+        let refusal = format!("{:?}", verifier.run(|| 3).await.expect_err("no place"));
+        assert!(
+            refusal.contains("503") && refusal.contains("SIGNATURES_BUSY") && refusal.contains("100ms"),
+            "{refusal}"
+        );
+        tokio::task::spawn_blocking(move || held.wait()).await.expect("the first goes on");
+        assert_eq!((under_way.await.expect("done"), waiting.await.expect("done")), (1, 2));
+        assert_eq!(verifier.run(|| 4).await.expect("a place again"), 4);
+    }
+
+    #[tokio::test]
+    async fn a_check_that_panics_is_an_error_and_no_silence() {
+        let verifier = Verifier::start(1).expect("a thread");
+        let check = || {
+            if true {
+                panic!("on purpose")
+            }
+        };
+        assert!(format!("{:?}", verifier.run(check).await.expect_err("no verdict")).contains("INTERNAL"));
+    }
+}

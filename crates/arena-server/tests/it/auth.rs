@@ -1,0 +1,688 @@
+//! Authentication mode: joins are signed, everything after needs the session's key, and `from` counts for nothing.
+//! Who may see what is in `secrecy.rs`, in this mode too; forms of keys and signatures are in `arena-identity`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread;
+
+use arena_engine::Environment;
+use arena_server::Settings;
+use arena_testkit::{Answer, Client, Host, Lab, Player, known_secret};
+use serde_json::{Map, Value, json};
+
+use crate::refusals::{gauge, messages, until};
+
+const APIS: [&str; 2] = ["/api", "/api/v1"];
+
+fn with_auth(settings: &mut Settings) {
+    settings.auth.enabled = true;
+    settings.auth.secret = Some(known_secret());
+}
+
+/// A session that is being played, as its players know it.
+struct Game {
+    id: String,
+    players: Vec<String>,
+    keys: Vec<String>,
+}
+
+/// A server with two games: one of Ada and Bob, and one of Carl and Dora. The clock stands still.
+struct Stage {
+    host: Host,
+    client: Client,
+    lab: Lab,
+    here: Game,
+    there: Game,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Stage {
+        let lab = Lab::new(1);
+        let psi =
+            arena_challenges::builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+        let host = Host::start_in(lab.environment(), vec![psi], |settings| {
+            with_auth(settings);
+            change(settings);
+        });
+        let client = host.client();
+        let [here, there] = [[1, 2], [3, 4]].map(|seeds| {
+            let (id, players) = client.create("psi");
+            let join = |(seed, invite): (u8, &String)| Player::new(seed).join(&client, invite, lab.now());
+            let keys = seeds.into_iter().zip(&players).map(join).collect();
+            Game { id, players, keys }
+        });
+        Stage { host, client, lab, here, there }
+    }
+
+    /// All that is stored, as far as anybody can see it.
+    fn seen(&self) -> Vec<String> {
+        let mut seen = vec![self.client.get("/api/challenges?limit=100").ok().to_string()];
+        for Game { id, keys, .. } in [&self.here, &self.there] {
+            for key in keys {
+                for route in ["arena", "chat"] {
+                    let sync = self.client.get_with(key, &format!("/api/{route}/sync?channel={id}"));
+                    seen.push(sync.ok().to_string());
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// The numbers of a player's set.
+fn set_of(client: &Client, game: &Game, seat: usize) -> BTreeSet<u64> {
+    let told = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
+    let mut texts = told.iter().filter_map(|message| message["content"].as_str());
+    let set = texts.find(|text| text.starts_with("Your private set is")).expect("a player is told its set");
+    set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
+fn act(client: &Client, key: &str, session: &str, content: &str) -> Answer {
+    let body = json!({ "challengeId": session, "messageType": "guess", "content": content });
+    client.post_with(key, "/api/arena/message", &body)
+}
+
+fn say(client: &Client, key: &str, session: &str, content: &str) -> Answer {
+    client.post_with(key, "/api/chat/send", &json!({ "channel": session, "content": content }))
+}
+
+/// Both guess right, and the game ends with the best scores and with their identities.
+#[track_caller]
+fn ends_well(client: &Client, game: &Game, users: &[String]) {
+    let common = &set_of(client, game, 0) & &set_of(client, game, 1);
+    let guess = common.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    for key in &game.keys {
+        act(client, key, &game.id, &guess).ok();
+    }
+    let page = client.get("/api/challenges?limit=100").ok();
+    let mut listed = page["challenges"].as_array().expect("a list").iter();
+    let state = &listed.find(|listed| listed["id"] == game.id.as_str()).expect("the session is listed")["state"];
+    assert_eq!(state["status"], "ended");
+    assert_eq!(state["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
+    let identities = game.players.iter().zip(users).map(|(player, user)| (player.clone(), json!(user))).collect();
+    assert_eq!(state["playerIdentities"], Value::Object(identities));
+}
+
+fn users(seeds: &[u8]) -> Vec<String> {
+    seeds.iter().map(|seed| Player::new(*seed).user_id()).collect()
+}
+
+/// Status, code and sentence of a refusal, on one line.
+fn told(answer: &Answer) -> String {
+    let (status, code) = answer.refusal();
+    format!("{status} {code}: {}", answer.json()["error"].as_str().expect("a sentence"))
+}
+
+const UNAUTHENTICATED: &str = "401 AUTHENTICATION_REQUIRED: Authentication required";
+const INVALID: &str = "401 INVALID_SIGNATURE: Invalid signature";
+const EXPIRED: &str = "401 TIMESTAMP_EXPIRED: Timestamp expired";
+
+// Joining.
+
+#[test]
+fn a_game_is_played_with_keys_alone() {
+    let Stage { host: _host, client, here, there, .. } = Stage::new();
+    say(&client, &here.keys[0], &here.id, "hello").ok();
+    let said = messages(&client.get(&format!("/api/chat/sync?channel={}", here.id)));
+    assert_eq!((&said[0]["from"], &said[0]["content"]), (&json!(here.players[0]), &json!("hello")));
+    ends_well(&client, &here, &users(&[1, 2]));
+    ends_well(&client, &there, &users(&[3, 4]));
+}
+
+#[test]
+fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
+    let stage = Stage::new();
+    let Stage { client, lab, .. } = &stage;
+    let (_, invites) = client.create("psi");
+    let now = lab.now();
+    let (eve, foreign) = (Player::new(5), Player::new(6));
+    let good = eve.signed_join(&invites[0], now);
+    let text = |name: &str| good[name].as_str().expect("a text").to_owned();
+    let with = |name: &str, value: Value| {
+        let mut body = good.clone();
+        body[name] = value;
+        body
+    };
+    let without = |name: &str| {
+        let mut body = good.clone();
+        body.as_object_mut().expect("an object").remove(name);
+        body
+    };
+    let at = |ms: i64| eve.signed_join(&invites[0], now.plus_ms(ms));
+    let flipped = |name: &str, at: usize| {
+        let mut text = text(name);
+        let digit = if &text[at..=at] == "0" { "1" } else { "0" };
+        text.replace_range(at..=at, digit);
+        json!(text)
+    };
+    let required = "400 MISSING_FIELD: publicKey, signature, and timestamp are required";
+    let mut rows: Vec<(&str, Value, String)> = Vec::new();
+    let mut row = |what, body, answer: &str| rows.push((what, body, answer.to_owned()));
+
+    row("expired", at(-300_001), EXPIRED);
+    row("future", at(300_001), EXPIRED);
+    for never in [0, -1, i64::MAX, i64::MIN] {
+        row("another age", with("timestamp", json!(never)), EXPIRED);
+    }
+    row("another time than was signed", with("timestamp", json!(now.0 + 1)), INVALID);
+    row("signed for another invite", with("invite", json!(invites[1])), INVALID);
+    row("another's key", with("publicKey", json!(foreign.public_key())), INVALID);
+    row("another's signature", with("signature", foreign.signed_join(&invites[0], now)["signature"].clone()), INVALID);
+    for at in [0, 1, 63, 64, 127] {
+        row("tampered signature", with("signature", flipped("signature", at)), INVALID);
+    }
+    for at in [0, 20, 24, 50, 87] {
+        row("tampered key", with("publicKey", flipped("publicKey", at)), INVALID);
+    }
+    for junk in [String::new(), "junk".to_owned(), "zz".repeat(64), "00".repeat(64), "ff".repeat(64), "é".repeat(64)] {
+        row("no signature", with("signature", json!(junk)), INVALID);
+    }
+    for tail in ["00", " ", "\n", "é"] {
+        row("a signature and more", with("signature", json!(text("signature") + tail)), INVALID);
+        row("a key and more", with("publicKey", json!(text("publicKey") + tail)), INVALID);
+    }
+    let spki = "302a300506032b6570032100";
+    for (what, key) in [
+        ("no key", String::new()),
+        ("no key", "junk".to_owned()),
+        ("no key", "x".repeat(500_000)),
+        ("bare", text("publicKey")[24..].to_owned()),
+        ("X25519", text("publicKey").replace("2b6570", "2b656e")),
+        ("P-256", format!("3059301306072a8648ce3d020106082a8648ce3d03010703420004{}", "7".repeat(128))),
+        ("small order", format!("{spki}{}", "00".repeat(32))),
+        ("small order", format!("{spki}01{}", "00".repeat(31))),
+        ("not canonical", format!("{spki}ee{}7f", "ff".repeat(30))),
+        ("no point", format!("{spki}02{}", "00".repeat(31))),
+    ] {
+        row(what, with("publicKey", json!(key)), INVALID);
+    }
+    for name in ["publicKey", "signature", "timestamp"] {
+        row("missing", without(name), required);
+    }
+    row("as in standalone mode", json!({ "invite": invites[0], "userId": "eve", "from": invites[0] }), required);
+    row("missing", without("invite"), "400 MISSING_FIELD: invite is required");
+    for wrong in [json!(null), json!(1), json!(true), json!([]), json!({})] {
+        for name in ["invite", "publicKey", "signature"] {
+            row("mistyped", with(name, wrong.clone()), &format!("400 INVALID_FIELD: {name} must be a string"));
+        }
+    }
+    for name in ["invite", "publicKey", "signature"] {
+        row("in a list", with(name, json!([text(name)])), &format!("400 INVALID_FIELD: {name} must be a string"));
+    }
+    for wrong in [json!(null), json!("never"), json!(now.0.to_string()), json!([now.0]), json!(1.5), json!(u64::MAX)] {
+        row("mistyped", with("timestamp", wrong), "400 INVALID_FIELD: timestamp must be a whole number");
+    }
+    for invite in ["inv_x", "", "INV_018f6b2e-0000-7000-8000-00000000abcd"] {
+        let answer = format!("400 INVITE_NOT_FOUND: Challenge not found for invite: {invite}");
+        row("no invite", with("invite", json!(invite)), &answer);
+    }
+    let unknown = "inv_00000000-0000-7000-8000-000000000000";
+    let answer = format!("400 INVITE_NOT_FOUND: Challenge not found for invite: {unknown}");
+    row("unknown invite", eve.signed_join(unknown, now), &answer);
+
+    let before = stage.seen();
+    for (what, body, expected) in rows {
+        for api in APIS {
+            let answer = client.post(&format!("{api}/arena/join"), &body);
+            assert_eq!(told(&answer), expected, "{what}: {:.300}", body.to_string());
+            assert_eq!(answer.header("www-authenticate").is_some(), answer.status == 401, "{what}");
+        }
+    }
+    assert_eq!(stage.seen(), before, "something was stored");
+    eve.join(client, &invites[0], now.plus_ms(-300_000));
+    foreign.join(client, &invites[1], now.plus_ms(300_000));
+}
+
+#[test]
+fn a_name_in_the_body_is_no_identity() {
+    let Stage { host: _host, client, lab, .. } = Stage::new();
+    let (id, players) = client.create("psi");
+    let keys = [5, 6].map(|seed| {
+        let player = Player::new(seed);
+        let mut body = player.signed_join(&players[usize::from(seed) - 5], lab.now());
+        // Ignored, whatever it is.
+        body["userId"] = if seed == 5 { json!(Player::new(1).user_id()) } else { json!(["nonsense"]) };
+        body["from"] = json!(7);
+        client.post("/api/arena/join", &body).ok()["sessionKey"].as_str().expect("a key").to_owned()
+    });
+    ends_well(&client, &Game { id, players, keys: keys.to_vec() }, &users(&[5, 6]));
+}
+
+#[test]
+fn a_key_is_one_user_however_it_is_written_and_may_hold_both_seats() {
+    let Stage { host: _host, client, lab, .. } = Stage::new();
+    let player = Player::new(7);
+    let (id, players) = client.create("psi");
+    let mut body = player.signed_join(&players[1], lab.now());
+    for name in ["publicKey", "signature"] {
+        body[name] = json!(body[name].as_str().expect("a text").to_uppercase());
+    }
+    let first = player.join(&client, &players[0], lab.now());
+    let second = client.post("/api/arena/join", &body).ok()["sessionKey"].as_str().expect("a key").to_owned();
+    assert!(first.starts_with("s_0.") && second.starts_with("s_1."), "{first} {second}");
+    ends_well(&client, &Game { id, players, keys: vec![first, second] }, &users(&[7, 7]));
+}
+
+#[test]
+fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
+    let Stage { host, client, lab, .. } = Stage::new();
+    let (session, invites) = client.create("psi");
+    let player = Player::new(8);
+    let body = player.signed_join(&invites[0], lab.now());
+    let joined = client.post_once("/api/arena/join", "join-8", &body).ok();
+    let key = joined["sessionKey"].as_str().expect("a key");
+    assert!(
+        key.starts_with("s_0.") && joined["ChallengeID"] == session.as_str() && joined["ChallengeInfo"].is_object()
+    );
+    assert_eq!(client.post_once("/api/arena/join", "join-8", &body).ok(), joined);
+
+    let used = "400 INVITE_ALREADY_USED: This invite has already been used.";
+    let reused = "422 IDEMPOTENCY_KEY_REUSED: the Idempotency-Key was used for another request";
+    assert_eq!(told(&client.post("/api/arena/join", &body)), used);
+    assert_eq!(told(&client.post_once("/api/arena/join", "join-9", &body)), used);
+    let mut longer = body.clone();
+    longer["more"] = json!(1);
+    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &longer)), reused);
+    // Somebody else's keys are others.
+    let other = Player::new(9).signed_join(&invites[0], lab.now());
+    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &other)), used);
+    let forged = {
+        let mut forged = body.clone();
+        forged["signature"] = other["signature"].clone();
+        forged
+    };
+    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &forged)), INVALID);
+    lab.advance_ms(300_001);
+    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &body)), EXPIRED);
+
+    // Neither the secret nor any key is in the store.
+    let hmac = &key[4..];
+    for entry in fs::read_dir(host.folder()).expect("a folder") {
+        let path = entry.expect("a file").path();
+        let bytes = fs::read(&path).expect("readable");
+        for secret in [hmac, "everybody knows this"] {
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "{} holds {secret}", path.display());
+        }
+    }
+}
+
+// Keys.
+
+/// Keys that open nothing: forged, of the other game, and what is no key at all.
+fn wrong_keys(stage: &Stage) -> Vec<String> {
+    let good = &stage.here.keys[0];
+    let hmac = &good[4..];
+    let forged = |seat: &str| format!("s_{seat}.{hmac}");
+    let mut flipped = good.clone();
+    flipped.replace_range(10..11, if &good[10..11] == "0" { "1" } else { "0" });
+    let mut keys = stage.there.keys.clone();
+    keys.extend(["1", "2", "00", "-0", "0x0", "0e0", "0.0", "99999999999999999999", "", "x"].map(forged));
+    keys.push(flipped);
+    keys.push(good[..good.len() - 1].to_owned());
+    keys.push(format!("{good}0"));
+    keys.push(format!("{good}.{hmac}"));
+    keys.push(good.to_uppercase());
+    keys.push(stage.here.players[0].clone());
+    keys.push(stage.here.id.clone());
+    keys.extend(["operator", "viewer", "null", "undefined", "s_0", "x", "admin", "[object Object]"].map(str::to_owned));
+    keys.push("x".repeat(5_000));
+    keys
+}
+
+/// Reads and writes that are about a session, by method, path and body.
+fn requests_about(game: &Game) -> Vec<(&'static str, String, Value)> {
+    let id = &game.id;
+    let mut requests = Vec::new();
+    for name in [id.clone(), format!("challenge_{id}")] {
+        for path in ["/arena/sync?channel=", "/chat/sync?channel=", "/chat/ws/"] {
+            for method in ["GET", "HEAD"] {
+                requests.push((method, format!("{path}{name}"), json!(null)));
+            }
+        }
+    }
+    let (act, chat) = ("/arena/message".to_owned(), "/chat/send".to_owned());
+    let from = &game.players[0];
+    let content = json!({ "challengeId": id, "from": from, "messageType": "guess", "content": "1" });
+    requests.push(("POST", act, content));
+    requests.push(("POST", chat.clone(), json!({ "channel": id, "from": from, "content": "hi" })));
+    requests.push(("POST", chat, json!({ "channel": id, "from": from, "to": game.players[1], "content": "hi" })));
+    requests
+}
+
+/// Asks with a key, in the header or the query.
+fn ask(client: &Client, (method, path, body): &(&str, String, Value), key: &str, in_query: bool) -> Answer {
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let bearer = format!("Bearer {key}");
+    if !in_query {
+        return client.request(method, path, &[("Authorization", &bearer)], &body);
+    }
+    let sign = if path.contains('?') { '&' } else { '?' };
+    let key = key.replace('+', "%2B").replace(' ', "%20");
+    client.request(method, &format!("{path}{sign}key={key}"), &[], &body)
+}
+
+#[test]
+fn a_wrong_key_opens_nothing_on_any_route() {
+    let stage = Stage::new();
+    let before = stage.seen();
+    for (method, path, body) in requests_about(&stage.here) {
+        for key in wrong_keys(&stage) {
+            for in_query in [false, true] {
+                for api in APIS {
+                    let request = (method, format!("{api}{path}"), body.clone());
+                    let answer = ask(&stage.client, &request, &key, in_query);
+                    let what = format!("{method} {path} with {key:.80}");
+                    assert_eq!(answer.status, 401, "{what}: {}", answer.text());
+                    assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{what}");
+                    if method != "HEAD" {
+                        assert_eq!(told(&answer), UNAUTHENTICATED, "{what}");
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(stage.seen(), before, "something was stored");
+    assert_eq!(gauge(&stage.client, "arena_stream_subscribers"), 0);
+    ends_well(&stage.client, &stage.here, &users(&[1, 2]));
+}
+
+#[test]
+fn what_is_in_the_header_and_no_bearer_key_is_a_wrong_key() {
+    let Stage { host: _host, client, here, .. } = Stage::new();
+    let key = &here.keys[0];
+    let path = format!("/api/chat/sync?channel={}", here.id);
+    for header in ["Basic YWRhOng=", key, "Bearer", "Bearer ", &format!("Token {key}"), &format!("Bearer {key} x")] {
+        let answer = client.request("GET", &path, &[("Authorization", header)], b"");
+        assert_eq!(told(&answer), UNAUTHENTICATED, "{header}");
+    }
+    for header in [format!("Bearer {key}"), format!("bearer {key}"), format!("BEARER   {key}")] {
+        client.request("GET", &path, &[("Authorization", &header)], b"").ok();
+    }
+    let twice = [("Authorization", format!("Bearer {key}")), ("Authorization", format!("Bearer {}", here.keys[1]))];
+    let twice: Vec<(&str, &str)> = twice.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(told(&client.request("GET", &path, &twice, b"")), UNAUTHENTICATED);
+}
+
+#[test]
+fn a_key_comes_in_the_header_or_the_query_and_two_must_agree() {
+    let Stage { host: _host, client, here, .. } = Stage::new();
+    let Game { id, keys, players } = &here;
+    for request in requests_about(&here) {
+        let request = (request.0, format!("/api{}", request.1), request.2);
+        if request.1.contains("/ws/") && request.0 == "GET" {
+            continue;
+        }
+        if request.1.ends_with("/arena/message") {
+            continue;
+        }
+        for in_query in [false, true] {
+            assert_eq!(ask(&client, &request, &keys[0], in_query).status, 200, "{request:?}");
+        }
+    }
+    let body = json!({ "channel": id, "content": "hi" });
+    let both = |bearer: &str, query: &str| client.post_with(bearer, &format!("/api/chat/send?key={query}"), &body);
+    assert_eq!(both(&keys[1], &keys[1]).ok()["from"], players[1].as_str());
+    assert_eq!(told(&both(&keys[0], &keys[1])), UNAUTHENTICATED);
+    assert_eq!(told(&both(&keys[0], "")), UNAUTHENTICATED);
+    assert_eq!(told(&both("x", &keys[0])), UNAUTHENTICATED);
+    let twice = format!("/api/chat/send?key={}&key={}", keys[0], keys[1]);
+    assert_eq!(told(&client.post(&twice, &body)), UNAUTHENTICATED);
+}
+
+#[test]
+fn without_a_key_everybody_is_nobody_whatever_from_says() {
+    let stage = Stage::new();
+    let Stage { client, here, there, .. } = &stage;
+    let Game { id, keys, players } = here;
+    let private = json!({ "channel": id, "to": players[1], "content": "between us" });
+    client.post_with(&keys[0], "/api/chat/send", &private).ok();
+    for from in [&players[0], "operator", "viewer", &there.players[0]] {
+        for name in ["arena", "chat"] {
+            let read = |query: &str| client.get(&format!("/api/{name}/sync?channel={id}{query}")).ok();
+            assert_eq!(read(&format!("&from={from}")), read(""), "{from}");
+            assert!(!read("").to_string().contains("Your private set") && !read("").to_string().contains("between us"));
+        }
+        for (method, path, mut body) in requests_about(here) {
+            if method == "POST" {
+                body["from"] = json!(from);
+                let answer = client.post(&format!("/api{path}?from={from}"), &body);
+                assert_eq!(told(&answer), "400 MISSING_FIELD: from is required", "{path} as {from}");
+            }
+        }
+    }
+    // A key says who it is, whatever `from` says, and of whatever type it is.
+    for from in [json!(players[1]), json!("operator"), json!(null), json!(7)] {
+        let body = json!({ "channel": id, "content": "hi", "from": from });
+        let sent = client.post_with(&keys[0], &format!("/api/chat/send?from={}", players[1]), &body).ok();
+        assert_eq!(sent["from"], players[0].as_str());
+    }
+    let own = messages(&client.get_with(&keys[1], &format!("/api/chat/sync?channel={id}&from={}", players[0])));
+    assert_eq!(own[0]["content"], "between us");
+}
+
+#[test]
+fn lists_metadata_and_what_is_public_ask_for_no_key_and_mind_none() {
+    let Stage { host: _host, client, here, .. } = Stage::new();
+    let (_, invites) = client.create("psi");
+    let answers = |key: Option<&str>| {
+        let free = format!("/api/invites/{}", invites[0]);
+        let paths =
+            ["/", "/api/metadata", "/api/challenges", "/api/challenges/psi", &free, "/api/chat/sync?channel=invites"];
+        paths.map(|path| {
+            let answer = match key {
+                None => client.get(path),
+                Some(key) => client.get_with(key, path),
+            };
+            assert_eq!(answer.status, 200, "{path}");
+            answer.text().to_owned()
+        })
+    };
+    for key in ["junk", &here.keys[0]] {
+        assert_eq!(answers(Some(key)), answers(None));
+        client.post_with(key, "/api/challenges/psi", &json!({})).ok();
+        assert_eq!(client.stream_as(key, "/api/chat/ws/invites").status, 200);
+    }
+    client.post_with("junk", "/api/invites", &json!({ "inviteId": invites[1] })).ok();
+}
+
+#[test]
+fn a_key_to_what_is_not_there_opens_nothing() {
+    let Stage { host: _host, client, lab, here, .. } = Stage::new();
+    let key = &here.keys[0];
+    let secret = known_secret();
+    let none = "00000000-0000-7000-8000-000000000000";
+    // What nobody was given, but this server's secret would make: keys to empty seats, and to a session that is gone.
+    let (open, invites) = client.create("psi");
+    let first = Player::new(5).join(&client, &invites[0], lab.now());
+    let issue =
+        |session: &str, seat| secret.session_key(session.parse().expect("an id"), arena_model::Seat(seat)).reveal();
+    assert_eq!(issue(&open, 0), first);
+    for (session, key) in [(&open[..], issue(&open, 1)), (&here.id, issue(&here.id, 2)), (none, issue(none, 0))] {
+        for path in [format!("/api/arena/sync?channel={session}"), format!("/api/chat/ws/{session}")] {
+            assert_eq!(told(&client.get_with(&key, &path)), UNAUTHENTICATED, "{path}");
+        }
+        assert_eq!(told(&say(&client, &key, session, "hi")), UNAUTHENTICATED);
+    }
+    for name in [none, "nothing", "challenge_", "challenge_nothing", "__proto__", "challenge_challenge_x", "%00"] {
+        for path in ["/api/arena/sync?channel=", "/api/chat/sync?channel=", "/api/chat/ws/"] {
+            assert_eq!(told(&client.get_with(key, &format!("{path}{name}"))), UNAUTHENTICATED, "{path}{name}");
+        }
+        assert_eq!(told(&say(&client, key, name, "hi")), UNAUTHENTICATED, "{name}");
+        assert_eq!(told(&act(&client, key, name, "1")), UNAUTHENTICATED, "{name}");
+    }
+    // Nobody asks who it is before asking what about.
+    assert_eq!(told(&client.get_with("junk", "/api/chat/sync")), "400 MISSING_FIELD: channel is required");
+}
+
+#[test]
+fn a_key_ends_with_its_session() {
+    let host = Host::start_with(|settings| {
+        with_auth(settings);
+        settings.sessions.stale_open_s = 3;
+    });
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    let key = Player::new(5).join(&client, &invites[0], Environment::system().now());
+    let stream = format!("/api/chat/ws/{session}");
+    until("the session is removed, since nobody else came", || client.get_with(&key, &stream).status == 401);
+    assert_eq!(told(&say(&client, &key, &session, "hi")), UNAUTHENTICATED);
+    assert_eq!(told(&client.get(&stream)), "404 CHANNEL_NOT_FOUND: there is no such channel");
+}
+
+#[test]
+fn a_request_that_names_two_sessions_is_refused() {
+    let stage = Stage::new();
+    let Stage { client, here, there, .. } = &stage;
+    let (a, b) = (&here.id, &there.id);
+    let mismatch = "400 SESSION_MISMATCH: query, body and path name different sessions";
+    let before = stage.seen();
+    let mut keys = vec![None];
+    keys.extend(here.keys.iter().chain(&there.keys).map(|key| Some(key.as_str())));
+    for key in keys {
+        let headers: Vec<(&str, String)> =
+            key.map(|key| ("Authorization", format!("Bearer {key}"))).into_iter().collect();
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        for path in [
+            format!("/api/arena/sync?channel={a}&challengeId={b}"),
+            format!("/api/chat/sync?channel={a}&channel={b}"),
+            format!("/api/chat/sync?channel={b}&channel=challenge_{a}"),
+            format!("/api/chat/sync?channel=invites&channel={a}"),
+            format!("/api/chat/ws/{a}?channel={b}"),
+            format!("/api/chat/ws/challenge_{a}?challengeId={b}"),
+            format!("/api/chat/ws/{a}?channel=invites"),
+        ] {
+            assert_eq!(told(&client.request("GET", &path, &headers, b"")), mismatch, "{path}");
+        }
+        let chat = |channel: &str| json!({ "channel": channel, "content": "hi" });
+        let act = |session: &str| json!({ "challengeId": session, "messageType": "guess", "content": "1" });
+        let with = |mut body: Value, name: &str, value: &str| {
+            body[name] = json!(value);
+            body
+        };
+        for (path, body) in [
+            (format!("/api/chat/send?channel={b}"), chat(a)),
+            (format!("/api/chat/send?challengeId={b}"), chat(a)),
+            ("/api/chat/send".to_owned(), with(chat(a), "challengeId", b)),
+            ("/api/chat/send".to_owned(), with(chat(a), "challengeId", "invites")),
+            (format!("/api/arena/message?channel=challenge_{b}"), act(a)),
+            (format!("/api/arena/message?challengeId={b}"), act(a)),
+            ("/api/arena/message".to_owned(), with(act(a), "channel", b)),
+        ] {
+            let answer = client.request("POST", &path, &headers, body.to_string().as_bytes());
+            assert_eq!(told(&answer), mismatch, "{path} {body}");
+        }
+    }
+    let mistyped = json!({ "channel": a, "challengeId": [b], "content": "hi" });
+    let answer = client.post_with(&here.keys[0], "/api/chat/send", &mistyped);
+    assert_eq!(told(&answer), "400 INVALID_FIELD: challengeId must be a string");
+    assert_eq!(stage.seen(), before, "something was stored");
+    // Naming one session often is fine.
+    let body = json!({ "channel": a, "challengeId": a, "content": "hi" });
+    client.post_with(&here.keys[0], &format!("/api/chat/send?channel=challenge_{a}&challengeId={a}"), &body).ok();
+}
+
+// Streams.
+
+#[test]
+fn a_stream_shows_each_player_what_is_theirs() {
+    let Stage { host: _host, client, here, .. } = Stage::new();
+    let Game { id, keys, players } = &here;
+    let private = json!({ "channel": id, "to": players[1], "content": "between us" });
+    client.post_with(&keys[0], "/api/chat/send", &private).ok();
+    let first = |mut stream: arena_testkit::EventStream| {
+        assert_eq!(stream.status, 200);
+        let (_, event) = stream.next_event().expect("an event");
+        assert_eq!(event["type"], "initial");
+        event["messages"].as_array().expect("a list").iter().map(|m| m["content"].clone()).collect::<Vec<_>>()
+    };
+    for key in keys {
+        for stream in [
+            client.stream_as(key, &format!("/api/chat/ws/{id}")),
+            client.stream(&format!("/api/chat/ws/{id}?key={key}"), None),
+            client.stream(&format!("/api/v1/chat/ws/{id}?key={key}&channel={id}&from=viewer"), None),
+        ] {
+            assert_eq!(first(stream), ["between us"]);
+        }
+    }
+    for watcher in ["", "?from=viewer", &format!("?from={}", players[1])] {
+        assert_eq!(first(client.stream(&format!("/api/chat/ws/{id}{watcher}"), None)), [""]);
+    }
+    let told = first(client.stream_as(&keys[1], &format!("/api/chat/ws/challenge_{id}")));
+    assert_eq!(told[0], "");
+    assert!(told[1].as_str().is_some_and(|text| text.starts_with("Your private set is")), "{told:?}");
+}
+
+// Repetition.
+
+#[test]
+fn the_same_idempotency_key_at_another_seat_or_session_is_another_key() {
+    let Stage { host: _host, client, here, there, .. } = Stage::new();
+    let say = |game: &Game, seat: usize, text: &str| {
+        let headers = [("Authorization", format!("Bearer {}", game.keys[seat])), ("Idempotency-Key", "1".to_owned())];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        // The name is no part of it.
+        let body = json!({ "channel": game.id, "content": text, "from": "ada" });
+        client.request("POST", "/api/chat/send", &headers, body.to_string().as_bytes())
+    };
+    assert_eq!(say(&here, 0, "hi").ok()["index"], 1);
+    assert_eq!(say(&here, 1, "hi").ok()["index"], 2);
+    assert_eq!(say(&there, 0, "hi").ok()["index"], 1);
+    assert_eq!(
+        say(&here, 0, "hi").ok(),
+        json!({ "index": 1, "channel": here.id, "from": here.players[0], "to": null })
+    );
+    assert_eq!(say(&here, 1, "hi").ok()["from"], here.players[1].as_str());
+    assert_eq!(say(&here, 0, "other").refusal().1, "IDEMPOTENCY_KEY_REUSED");
+}
+
+// Load.
+
+#[test]
+fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
+    let Stage { host: _host, client, lab, here, .. } = Stage::with(|settings| settings.limits.signature_queue = 4);
+    let (_, invites) = client.create("psi");
+    let (signer, other) = (Player::new(5), Player::new(6));
+    let mut body = signer.signed_join(&invites[0], lab.now());
+    body["publicKey"] = json!(other.public_key());
+    let busy = "503 SIGNATURES_BUSY: 4 signatures are waiting to be checked (limits.signature_queue)";
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let answer = client.post("/api/arena/join", &body);
+                    let told = told(&answer);
+                    assert!(told == INVALID || told == busy, "{told}");
+                    assert_eq!(answer.header("retry-after").is_some(), told == busy);
+                }
+            });
+        }
+        for text in ["one", "two", "three"] {
+            say(&client, &here.keys[0], &here.id, text).ok();
+        }
+        ends_well(&client, &here, &users(&[1, 2]));
+    });
+    signer.join(&client, &invites[0], lab.now());
+}
+
+// The other mode.
+
+#[test]
+fn in_standalone_mode_keys_count_for_nothing() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    let joined = client.post_with("junk", "/api/arena/join?key=junk", &json!({ "invite": invites[0] })).ok();
+    assert_eq!(joined["sessionKey"], Value::Null);
+    let body = json!({ "channel": session, "challengeId": "another", "from": invites[0], "content": "hi" });
+    client.post_with("junk", "/api/chat/send?key=other", &body).ok();
+    let read = format!("/api/arena/sync?channel={session}&from={}&key=other", invites[0]);
+    assert!(client.get_with("junk", &read).text().contains("Your private set"));
+    let mut stream = client.stream_as("junk", &format!("/api/chat/ws/{session}?from={}", invites[0]));
+    assert_eq!(stream.next_event().expect("an event").1["messages"][0]["content"], "hi");
+    assert!(!host.folder().join("auth.secret").exists());
+}

@@ -1,0 +1,70 @@
+//! Players with keys, for servers that want to see one.
+
+use arena_identity::{KeyPair, ServerSecret};
+use arena_model::Timestamp;
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client, EventStream};
+
+/// Somebody who can sign.
+pub struct Player {
+    pair: KeyPair,
+}
+
+impl Player {
+    /// A player whose key follows from `seed`.
+    pub fn new(seed: u8) -> Player {
+        Player { pair: KeyPair::from_random([seed; 32]) }
+    }
+
+    /// The player's public key, as the wire writes it.
+    pub fn public_key(&self) -> String {
+        self.pair.public_key().as_hex().to_owned()
+    }
+
+    /// The user that the key makes of the player.
+    pub fn user_id(&self) -> String {
+        self.pair.public_key().user_id().to_string()
+    }
+
+    /// The body of a join, signed.
+    ///
+    /// # Panics
+    /// If `invite` can't be one.
+    pub fn signed_join(&self, invite: &str, at: Timestamp) -> Value {
+        let code = invite.parse().expect("an invite");
+        let signature = self.pair.sign_join(code, at);
+        json!({ "invite": invite, "publicKey": self.public_key(), "signature": signature, "timestamp": at.0 })
+    }
+
+    /// Joins, and returns the session key that the server gives for it.
+    #[track_caller]
+    pub fn join(&self, client: &Client, invite: &str, at: Timestamp) -> String {
+        let joined = client.post("/api/arena/join", &self.signed_join(invite, at)).ok();
+        joined["sessionKey"].as_str().expect("a session key").to_owned()
+    }
+}
+
+/// A client's requests with a session key.
+impl Client {
+    /// GET with a key in the header.
+    pub fn get_with(&self, key: &str, path: &str) -> Answer {
+        self.request("GET", path, &[("Authorization", &format!("Bearer {key}"))], b"")
+    }
+
+    /// An event stream with a key in the header.
+    pub fn stream_as(&self, key: &str, path: &str) -> EventStream {
+        self.stream_with(path, Some(("Authorization", &format!("Bearer {key}"))))
+    }
+
+    /// POST of a JSON value with a key in the header.
+    pub fn post_with(&self, key: &str, path: &str, body: &Value) -> Answer {
+        let authorization = format!("Bearer {key}");
+        self.request("POST", path, &[("Authorization", &authorization)], body.to_string().as_bytes())
+    }
+}
+
+/// A server's secret that is none.
+pub fn known_secret() -> ServerSecret {
+    ServerSecret::new(b"everybody knows this").expect("long enough")
+}
