@@ -215,7 +215,8 @@ fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
                     folders.push(path);
                 }
-            } else if kind.is_file() && name != "Cargo.lock" {
+            // In a worktree of git's, `.git` is a file that says where the repository is.
+            } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) {
                 // What isn't text has no lines to complain about.
                 if let Ok(text) = fs::read_to_string(entry.path()) {
                     files.push((path.to_string_lossy().replace('\\', "/"), text));
