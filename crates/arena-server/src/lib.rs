@@ -5,6 +5,7 @@
 mod answer;
 mod arena;
 mod error;
+mod mcp;
 mod metrics;
 mod rates;
 mod request;

@@ -235,6 +235,10 @@ fn cors() -> CorsLayer {
             header::AUTHORIZATION,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
+            // Clients of MCP send these.
+            HeaderName::from_static("mcp-protocol-version"),
+            HeaderName::from_static("mcp-method"),
+            HeaderName::from_static("mcp-name"),
         ])
         .expose_headers([header::RETRY_AFTER])
         .max_age(Duration::from_secs(24 * 60 * 60))
