@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::cargo::{cargo, say};
+use crate::cargo::{metadata, say};
 
 /// What a reader of the repository expects to find.
 const NEEDED: [&str; 10] = [
@@ -174,10 +174,7 @@ fn about_packages(packages: &[Package]) -> Vec<String> {
 
 /// The crates of the workspace, as cargo sees them.
 fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
-    let output =
-        cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("can't run cargo")?;
-    let metadata: Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let metadata = metadata(root)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     list(&metadata["packages"])
