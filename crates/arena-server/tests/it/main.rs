@@ -1,6 +1,7 @@
 //! The server over real sockets, a module per promise.
 
 mod deal;
+mod mcp;
 mod once;
 mod races;
 mod refusals;

@@ -369,6 +369,8 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         ("/chat/send", "POST"),
         ("/chat/sync", "GET,HEAD"),
         ("/chat/ws/$active", "GET,HEAD"),
+        ("/arena/mcp", "POST"),
+        ("/chat/mcp", "POST"),
     ] {
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "QUERY", "FOO"] {
             if allowed.split(',').any(|other| other == method) {

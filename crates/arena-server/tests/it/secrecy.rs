@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arena_model::ChallengeType;
-use arena_testkit::{Client, EventStream, Host, Lab, PsiWithSecret};
+use arena_testkit::{Answer, Client, EventStream, Host, Lab, PsiWithSecret};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -162,7 +162,14 @@ impl Twin {
         for invite in invites.iter().map(String::as_str).chain([stranger]) {
             paths.push(format!("/api/invites/{invite}"));
         }
+        let mut calls = Vec::new();
         for viewer in viewers {
+            for (endpoint, tool) in [("arena", "challenge_sync"), ("chat", "sync")] {
+                let arguments = json!({ "channel": session, "from": viewer, "wait": 0 });
+                let params = json!({ "name": tool, "arguments": arguments });
+                let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+                calls.push((format!("/api/{endpoint}/mcp"), call));
+            }
             for (route, channel) in [
                 ("arena", session.clone()),
                 ("arena", format!("challenge_{session}")),
@@ -173,13 +180,14 @@ impl Twin {
                 paths.push(format!("/api/v1/{route}/sync?channel={channel}&index=2&from={viewer}"));
             }
         }
-        let ask = |path: String| {
-            let mut answer = self.client.get(&path);
+        let bare = |path: String, mut answer: Answer| {
             answer.headers.retain(|(name, _)| name != "date");
             let bytes = format!("{} {:?}\n{}", answer.status, answer.headers, answer.text()).into_bytes();
             (path, bytes)
         };
-        paths.into_iter().map(ask).collect()
+        let got = paths.into_iter().map(|path| (self.client.get(&path), path));
+        let called = calls.into_iter().map(|(path, call)| (self.client.post(&path, &call), format!("{path} {call}")));
+        got.chain(called).map(|(answer, question)| bare(question, answer)).collect()
     }
 
     /// All that the streams have told so far.
