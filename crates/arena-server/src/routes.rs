@@ -10,6 +10,7 @@ mod join;
 mod list;
 mod metadata;
 mod page;
+mod skill;
 mod stream;
 mod sync;
 
@@ -30,6 +31,8 @@ pub(crate) fn app(arena: Arena) -> Router {
     let mut router = Router::new()
         .route("/", get(page::home))
         .route("/style.css", get(page::style))
+        .route("/skill.md", get(skill::skill_text))
+        .route("/skill.json", get(skill::skill_data))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(health::metrics));

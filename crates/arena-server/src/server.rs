@@ -110,6 +110,8 @@ impl Server {
             patience: settings.sessions.patience(),
         };
         let engine = Engine::new(store, challenges, limits, environment).await?;
+        // Where port 0 was asked for, there is a real one now.
+        let settings = Settings { listen: address, ..settings };
         Ok(Server { listener, address, arena: Arena::new(engine, settings) })
     }
 

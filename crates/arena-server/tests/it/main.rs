@@ -6,4 +6,5 @@ mod once;
 mod races;
 mod refusals;
 mod secrecy;
+mod skill;
 mod stream;

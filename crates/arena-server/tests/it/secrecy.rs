@@ -148,6 +148,8 @@ impl Twin {
         }
         let mut paths: Vec<String> = [
             "/",
+            "/skill.md",
+            "/skill.json",
             "/api/metadata",
             "/api/metadata/psi",
             "/api/challenges",
