@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use serde_json::Value;
 
 /// The release line of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "^0.20";
@@ -21,6 +22,14 @@ pub fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.current_dir(root).args(args);
     command
+}
+
+/// What cargo knows of the workspace: `cargo metadata`, without dependencies.
+pub fn metadata(root: &Path) -> anyhow::Result<Value> {
+    let output =
+        cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("can't run cargo")?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Runs a command to its end, showing it and what it prints.

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::rules;
+use crate::{python, rules};
 
 /// A step's name, and what it does in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -22,6 +22,7 @@ const STEPS: [Step; 5] = [
         deny.args(["--locked", "check", "licenses", "bans", "sources"]);
         cargo::run(deny)
     }),
+    ("Python packages for the tests", python::prepare),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
 ];
 

@@ -2,6 +2,7 @@
 
 mod cargo;
 mod ci;
+mod python;
 mod rules;
 
 use std::path::PathBuf;
@@ -14,12 +15,14 @@ Usage: cargo xtask <CHORE>
 
 Chores:
   ci       everything that a change has to pass: format, lints, house rules, licences, tests
+  python   the packages that some tests need, installed below the target folder (part of ci)
   rules    the house rules alone (seconds)";
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
     let done = root().and_then(|root| match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ci"] => ci::run(&root),
+        ["python"] => python::prepare(&root),
         ["rules"] => rules::check(&root),
         _ => anyhow::bail!("{USAGE}"),
     });

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::cargo::{cargo, say};
+use crate::cargo::{metadata, say};
 
 /// What a reader of the repository expects to find.
 const NEEDED: [&str; 10] = [
@@ -174,10 +174,7 @@ fn about_packages(packages: &[Package]) -> Vec<String> {
 
 /// The crates of the workspace, as cargo sees them.
 fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
-    let output =
-        cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("can't run cargo")?;
-    let metadata: Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))?;
+    let metadata = metadata(root)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     list(&metadata["packages"])
@@ -215,6 +212,7 @@ fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
                     folders.push(path);
                 }
+            // In a worktree of git's, `.git` is a file that says where the repository is.
             } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) {
                 // What isn't text has no lines to complain about.
                 if let Ok(text) = fs::read_to_string(entry.path()) {

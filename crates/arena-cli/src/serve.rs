@@ -11,6 +11,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::info;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
@@ -98,10 +101,14 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let level = args.level.as_deref().unwrap_or(default_level);
     let filter = EnvFilter::try_new(level)
         .map_err(|error| Failure::new(Exit::Usage, format_args!("--log (ARENA_LOG) can't be {level:?}: {error}")))?;
+    // The SDK of MCP logs whole requests, secrets and all, at levels that may be asked for here. It is never heard.
+    let discreet = filter_fn(|event| !event.target().starts_with("rmcp"));
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     match args.log_format {
-        LogFormat::Text => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Text => {
+            log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).finish().with(discreet).init();
+        }
+        LogFormat::Json => log.json().flatten_event(true).finish().with(discreet).init(),
     }
     Ok(())
 }

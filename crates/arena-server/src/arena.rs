@@ -41,6 +41,11 @@ impl Arena {
         Arena(Arc::new(Shared { engine, settings, auth, rates, metrics, stopping: watch::Sender::new(false) }))
     }
 
+    /// Whether callers prove who they are with session keys, rather than just say so. There is no authentication yet.
+    pub(crate) fn asks_for_keys(&self) -> bool {
+        false
+    }
+
     /// Waits until the server stops.
     pub(crate) async fn stopping(&self) {
         // An error would mean that the sender is gone, and with it the server.

@@ -7,6 +7,7 @@ mod arena;
 mod auth;
 mod error;
 mod identity;
+mod mcp;
 mod metrics;
 mod rates;
 mod request;

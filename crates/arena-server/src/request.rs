@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use arena_engine::Once;
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -17,6 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::identity::{Caller, Claim, NAMES_OF_SESSIONS};
+use crate::settings::LimitSettings;
 
 /// Where a request came from; the connection puts it in.
 #[derive(Debug, Clone, Copy)]
@@ -77,24 +79,7 @@ impl FromRequest<Arena> for Post {
         let params = path_params(&mut parts).await?;
         let query = Query::parse(&parts.uri)?;
         let key = idempotency_key(&parts.headers)?;
-        let limits = &arena.settings.limits;
-        let arriving = Limited::new(body, limits.body_bytes).collect();
-        let body = match tokio::time::timeout(Duration::from_millis(limits.request_ms), arriving).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let limit = limits.body_bytes;
-                return Err(ApiError::too_large(
-                    "BODY_TOO_LARGE",
-                    format!("the request body is larger than {limit} bytes (limits.body_bytes)"),
-                ));
-            }
-            Ok(Err(_)) => return Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon")),
-            Err(_) => {
-                let limit = limits.request_ms;
-                let text = format!("the request took longer than {limit} ms to arrive (limits.request_ms)");
-                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text));
-            }
-        };
+        let body = read_body(body, &arena.settings.limits).await?;
         let fields = Fields::parse(&body)?;
         let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
         Ok(Post { query, headers: parts.headers, fields, path, params, key, body })
@@ -178,6 +163,28 @@ impl Post {
             _ => None,
         };
         Ok(self.once(&Caller::named(from).scope()))
+    }
+}
+
+/// The whole body of a request.
+///
+/// # Errors
+/// If it is larger, or takes longer to arrive, than the limits allow, or breaks off.
+pub(crate) async fn read_body(body: Body, limits: &LimitSettings) -> Result<Bytes, ApiError> {
+    let arriving = Limited::new(body, limits.body_bytes).collect();
+    match tokio::time::timeout(Duration::from_millis(limits.request_ms), arriving).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let limit = limits.body_bytes;
+            let text = format!("the request body is larger than {limit} bytes (limits.body_bytes)");
+            Err(ApiError::too_large("BODY_TOO_LARGE", text))
+        }
+        Ok(Err(_)) => Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon")),
+        Err(_) => {
+            let limit = limits.request_ms;
+            let text = format!("the request took longer than {limit} ms to arrive (limits.request_ms)");
+            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text))
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod list;
 mod metadata;
 mod page;
 mod scoring;
+mod skill;
 mod stream;
 mod sync;
 mod users;
@@ -24,18 +25,26 @@ use axum::routing::{get, post};
 
 use crate::arena::Arena;
 use crate::error::ApiError;
+use crate::mcp::{Endpoint, ToolSet};
+pub(crate) use sync::MAX_WAIT_S;
 
 /// The arena's routes, callable without a socket.
 pub(crate) fn app(arena: Arena) -> Router {
     let mut router = Router::new()
         .route("/", get(page::home))
         .route("/style.css", get(page::style))
+        .route("/skill.md", get(skill::skill_text))
+        .route("/skill.json", get(skill::skill_data))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
         .route("/metrics", get(health::metrics));
+    let keys = arena.asks_for_keys();
+    let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
+        .map(|tools| Endpoint::new(tools, arena.clone(), behind_tools(arena.clone())));
     // Each twice rather than nested, which would take every path apart and put it together again.
     for api in ["/api", "/api/v1"] {
         let at = |path: &str| format!("{api}{path}");
+        let [play, talk] = [play.clone(), talk.clone()];
         router = router
             .route(&at("/metadata"), get(metadata::list_metadata))
             .route(&at("/metadata/{name}"), get(metadata::find_metadata))
@@ -56,12 +65,25 @@ pub(crate) fn app(arena: Arena) -> Router {
             .route(&at("/users/{userId}/scores"), get(users::find_scores))
             .route(&at("/scoring"), get(scoring::list_global))
             .route(&at("/scoring/{name}"), get(scoring::list_of_type))
-            .route(&at("/stats"), get(scoring::find_stats));
+            .route(&at("/stats"), get(scoring::find_stats))
+            .route(&at("/arena/mcp"), post(|request: Request| play.answer(request)))
+            .route(&at("/chat/mcp"), post(|request: Request| talk.answer(request)));
     }
     router
         .method_not_allowed_fallback(method_not_allowed)
         .route_layer(middleware::from_fn_with_state(arena.clone(), measure))
         .fallback(not_found)
+        .with_state(arena)
+}
+
+/// The routes that tools call. They aren't measured: the call of the tool is.
+fn behind_tools(arena: Arena) -> Router {
+    Router::new()
+        .route("/api/arena/join", post(join::join_session))
+        .route("/api/arena/message", post(act::act_in_session))
+        .route("/api/arena/sync", get(sync::sync_operator))
+        .route("/api/chat/send", post(chat::send_chat))
+        .route("/api/chat/sync", get(sync::sync_chat))
         .with_state(arena)
 }
 

@@ -118,6 +118,8 @@ impl Server {
             patience: settings.sessions.patience(),
         };
         let engine = Engine::new(store, challenges, limits, environment).await?;
+        // Where port 0 was asked for, there is a real one now.
+        let settings = Settings { listen: address, ..settings };
         Ok(Server { listener, address, arena: Arena::new(engine, settings, auth) })
     }
 
@@ -243,6 +245,10 @@ fn cors() -> CorsLayer {
             header::AUTHORIZATION,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
+            // Clients of MCP send these.
+            HeaderName::from_static("mcp-protocol-version"),
+            HeaderName::from_static("mcp-method"),
+            HeaderName::from_static("mcp-name"),
         ])
         .expose_headers([header::RETRY_AFTER, HeaderName::from_static("x-total-count")])
         .max_age(Duration::from_secs(24 * 60 * 60))

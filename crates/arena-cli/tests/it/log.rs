@@ -29,7 +29,7 @@ fn client_of(server: &Running) -> Client {
 fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
     let data = folder();
     let data = data.path().to_str().expect("a UTF-8 path");
-    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace"]);
+    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace,rmcp=trace"]);
     let client = client_of(&server);
     let (session, invites) = client.create("psi");
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada-the-player" })).ok();
@@ -39,6 +39,19 @@ fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
     let numbers = set.trim_start_matches("Your private set is: {").trim_end_matches("}.");
     client.act(&session, &invites[0], "guess", numbers);
     client.act("nonsense", &invites[1], "guess", numbers);
+    // The name in a form that is allowed but unusual: such calls go through the SDK, which is talkative.
+    let name = ("Mcp-Name", "=?base64?Y2hhbGxlbmdlX21lc3NhZ2U=?=");
+    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), name];
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "challenge_message",
+        "arguments": { "challengeId": session, "from": invites[0], "messageType": "guess", "content": numbers },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    } });
+    let answer = client.request("POST", "/api/arena/mcp", &headers, call.to_string().as_bytes());
+    assert_eq!(answer.ok()["result"]["isError"], json!(false), "{}", answer.text());
     tells_none_of(&[&invites[0], &invites[1], "ada-the-player", "the chat text", numbers], server, &client);
 }
 

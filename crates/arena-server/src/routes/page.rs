@@ -82,7 +82,7 @@ pub(crate) async fn home(State(arena): State<Arena>, _request: Get) -> ApiResult
                         }
                     }
                 }
-                footer { p { a href="/api/metadata" { "metadata" } " · " a href="/api/challenges" { "sessions" } " · " a href="/metrics" { "metrics" } } }
+                footer { p { a href="/skill.md" { "how agents play" } " (" a href="/skill.json" { "as data" } ") · " a href="/api/metadata" { "metadata" } " · " a href="/api/challenges" { "sessions" } " · " a href="/metrics" { "metrics" } } }
             }
         }
     };

@@ -18,7 +18,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::Get;
 
 /// Longest wait for a message, in seconds. Clients of MCP give up after 60.
-const MAX_WAIT_S: f64 = 50.0;
+pub(crate) const MAX_WAIT_S: f64 = 50.0;
 
 /// Messages read at a time. Longer answers are written while they are read.
 const PAGE: usize = 500;

@@ -2,9 +2,11 @@
 
 mod auth;
 mod deal;
+mod mcp;
 mod once;
 mod races;
 mod refusals;
 mod scoring;
 mod secrecy;
+mod skill;
 mod stream;

@@ -369,6 +369,8 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         ("/chat/send", "POST"),
         ("/chat/sync", "GET,HEAD"),
         ("/chat/ws/$active", "GET,HEAD"),
+        ("/arena/mcp", "POST"),
+        ("/chat/mcp", "POST"),
     ] {
         for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "TRACE", "QUERY", "FOO"] {
             if allowed.split(',').any(|other| other == method) {
@@ -386,7 +388,7 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         let answer = told(&stage.client.get(path));
         assert_eq!(answer, format!("404 NOT_FOUND: there is nothing at {path}"));
     }
-    for path in ["/", "/health", "/ready", "/metrics", "/style.css"] {
+    for path in ["/", "/health", "/ready", "/metrics", "/style.css", "/skill.md", "/skill.json"] {
         let answer = told(&stage.client.request("POST", path, &[], b"{}"));
         assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST isn't possible at {path}"));
     }

@@ -65,6 +65,35 @@ enum Mode {
     Authenticated,
 }
 
+/// Something that anybody can ask.
+#[derive(Debug, Clone)]
+struct Question {
+    path: String,
+    /// Sent as a bearer's.
+    key: Option<String>,
+    /// Of a POST; nothing is a GET.
+    body: Option<Value>,
+}
+
+impl Question {
+    fn get(path: String) -> Question {
+        Question { path, key: None, body: None }
+    }
+
+    fn with(self, key: &str) -> Question {
+        Question { key: Some(key.to_owned()), ..self }
+    }
+
+    fn ask(&self, client: &Client) -> Answer {
+        match (&self.key, &self.body) {
+            (None, None) => client.get(&self.path),
+            (Some(key), None) => client.get_with(key, &self.path),
+            (None, Some(body)) => client.post(&self.path, body),
+            (Some(key), Some(body)) => client.post_with(key, &self.path, body),
+        }
+    }
+}
+
 /// One of the two.
 struct Twin {
     _host: Host,
@@ -216,6 +245,8 @@ impl Twin {
         }
         let mut paths: Vec<String> = [
             "/",
+            "/skill.md",
+            "/skill.json",
             "/api/metadata",
             "/api/metadata/psi",
             "/api/challenges",
@@ -230,7 +261,9 @@ impl Twin {
         for invite in invites.iter().map(String::as_str).chain([stranger]) {
             paths.push(format!("/api/invites/{invite}"));
         }
+        let mut asked = Vec::new();
         for viewer in viewers {
+            asked.extend(self.synced_over_mcp(&json!({ "from": viewer })));
             for (route, channel) in [
                 ("arena", session.clone()),
                 ("arena", format!("challenge_{session}")),
@@ -241,21 +274,31 @@ impl Twin {
                 paths.push(format!("/api/v1/{route}/sync?channel={channel}&index=2&from={viewer}"));
             }
         }
-        let asked = paths.into_iter().map(|path| (path, None)).chain(self.asked_with_keys());
-        let ask = |(path, key): (String, Option<String>)| {
-            let mut answer = match &key {
-                None => self.client.get(&path),
-                Some(key) => self.client.get_with(key, &path),
-            };
+        asked.extend(paths.into_iter().map(Question::get));
+        asked.extend(self.asked_with_keys());
+        let answered = |question: Question| {
+            let mut answer = question.ask(&self.client);
             answer.headers.retain(|(name, _)| name != "date");
             let bytes = format!("{} {:?}\n{}", answer.status, answer.headers, answer.text()).into_bytes();
-            (format!("{path} with {key:?}"), bytes)
+            (format!("{question:?}"), bytes)
         };
-        asked.map(ask).collect()
+        asked.into_iter().map(answered).collect()
+    }
+
+    /// Both channels, read over MCP by whoever `who` says.
+    fn synced_over_mcp(&self, who: &Value) -> Vec<Question> {
+        let call = |(endpoint, tool): (&str, &str)| {
+            let mut arguments = json!({ "channel": self.session, "wait": 0 });
+            arguments.as_object_mut().expect("an object").extend(who.as_object().expect("an object").clone());
+            let params = json!({ "name": tool, "arguments": arguments });
+            let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            Question { path: format!("/api/{endpoint}/mcp"), key: None, body: Some(call) }
+        };
+        [("arena", "challenge_sync"), ("chat", "sync")].map(call).to_vec()
     }
 
     /// What is asked with keys: the other player's, where there is one, and such as open nothing.
-    fn asked_with_keys(&self) -> Vec<(String, Option<String>)> {
+    fn asked_with_keys(&self) -> Vec<Question> {
         if self.mode == Mode::Standalone {
             return Vec::new();
         }
@@ -270,14 +313,16 @@ impl Twin {
             for channel in [session.clone(), format!("challenge_{session}")] {
                 for route in ["arena", "chat"] {
                     let path = format!("/api/{route}/sync?channel={channel}");
-                    asked.push((format!("{path}&key={key}"), None));
-                    asked.push((path, Some(key.clone())));
+                    asked.push(Question::get(format!("{path}&key={key}")));
+                    asked.push(Question::get(path).with(&key));
                 }
                 if !self.keys.contains(&key) {
-                    asked.push((format!("/api/chat/ws/{channel}"), Some(key.clone())));
+                    asked.push(Question::get(format!("/api/chat/ws/{channel}")).with(&key));
                 }
             }
-            asked.extend(["/api/challenges", "/"].map(|path| (path.to_owned(), Some(key.clone()))));
+            asked.extend(["/api/challenges", "/"].map(|path| Question::get(path.to_owned()).with(&key)));
+            asked.extend(self.synced_over_mcp(&json!({ "key": key })));
+            asked.extend(self.synced_over_mcp(&json!({})).into_iter().map(|call| call.with(&key)));
         }
         asked
     }

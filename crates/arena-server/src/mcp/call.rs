@@ -1,0 +1,315 @@
+//! A tool call as the REST call that it is: arguments become a request for the arena's own routes, the answer a result.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, Request, header};
+use axum::response::Response;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+use tower::ServiceExt;
+
+use super::tools::{Argument, Call, KEY, Kind, Tool, ToolSet};
+use crate::request::Peer;
+
+/// How many messages to ask for, and how many bytes of them are too many: then fewer have to do. REST writes long answers
+/// while it reads them; the answer of a tool has to be in memory as a whole. Agents ask again behind the last index anyway.
+const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20), (1, usize::MAX)];
+
+/// Who calls, as far as HTTP tells.
+pub(super) struct Caller {
+    peer: Option<Peer>,
+    authorization: Option<HeaderValue>,
+    /// `key=…` from the query, as it came.
+    key: Option<String>,
+    /// Whether REST was asked, and has counted this request.
+    counted: AtomicBool,
+}
+
+impl Caller {
+    /// The caller that sent a request.
+    pub(super) fn of(parts: &Parts) -> Caller {
+        let key = parts.uri.query().and_then(|query| query.split('&').find(|pair| pair.starts_with("key=")));
+        Caller {
+            peer: parts.extensions.get::<Peer>().copied(),
+            authorization: parts.headers.get(header::AUTHORIZATION).cloned(),
+            key: key.map(str::to_owned),
+            counted: AtomicBool::new(false),
+        }
+    }
+
+    /// The address that this request has yet to be counted for.
+    pub(super) fn uncounted(&self) -> Option<IpAddr> {
+        if self.counted.load(Ordering::Relaxed) { None } else { self.peer.map(|Peer(address)| address.ip()) }
+    }
+}
+
+/// Calls a tool.
+///
+/// The result is one text: the JSON of the REST answer, be it what was asked for or a refusal. It is an error only if there
+/// is no such tool, the arguments aren't the tool's, or the arena itself has failed.
+pub(super) async fn call(
+    tools: &ToolSet,
+    rest: &Router,
+    caller: &Caller,
+    request: CallToolRequestParams,
+) -> CallToolResult {
+    match carry_out(tools, rest, caller, request).await {
+        Ok(Answer { text, failed: false }) => CallToolResult::success(vec![ContentBlock::text(text)]),
+        Ok(Answer { text, failed: true }) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        Err(BadCall { code, sentence }) => {
+            let text = json!({ "error": sentence, "code": code }).to_string();
+            CallToolResult::error(vec![ContentBlock::text(text)])
+        }
+    }
+}
+
+/// What REST answered.
+struct Answer {
+    text: String,
+    /// Whether the arena failed, rather than refused.
+    failed: bool,
+}
+
+/// A call that can't be carried out, or whose answer can't be had.
+#[derive(Debug)]
+struct BadCall {
+    code: &'static str,
+    sentence: String,
+}
+
+async fn carry_out(
+    tools: &ToolSet,
+    rest: &Router,
+    caller: &Caller,
+    request: CallToolRequestParams,
+) -> Result<Answer, BadCall> {
+    let tool = tools.find(&request.name).ok_or_else(|| {
+        let names: Vec<&str> = tools.names().collect();
+        let sentence = format!("there is no tool {:?} here; there are {}", request.name, names.join(", "));
+        BadCall { code: "UNKNOWN_TOOL", sentence }
+    })?;
+    let mut arguments = check(tool, request.arguments.unwrap_or_default())?;
+    let key = arguments.remove(KEY);
+    let door = Door { rest, caller, key: key.as_ref().and_then(Value::as_str) };
+    match tool.call {
+        Call::Read(path) => door.read(path, &arguments).await,
+        Call::Write(path) => door.write(path, arguments).await,
+    }
+}
+
+/// REST, as it is open to one caller.
+struct Door<'c> {
+    rest: &'c Router,
+    caller: &'c Caller,
+    /// A session key among the arguments. It goes before one that the client always sends along.
+    key: Option<&'c str>,
+}
+
+impl Door<'_> {
+    async fn read(&self, path: &str, arguments: &Map<String, Value>) -> Result<Answer, BadCall> {
+        for (limit, bytes) in PIECES {
+            let response = self.ask(Method::GET, path, query(arguments, limit), Body::empty()).await?;
+            if let Some(answer) = collect(response, bytes).await? {
+                return Ok(answer);
+            }
+        }
+        Err(broken_off())
+    }
+
+    async fn write(&self, path: &str, arguments: Map<String, Value>) -> Result<Answer, BadCall> {
+        let body = Body::from(Value::Object(arguments).to_string());
+        let response = self.ask(Method::POST, path, String::new(), body).await?;
+        collect(response, usize::MAX).await?.ok_or_else(broken_off)
+    }
+
+    async fn ask(&self, method: Method, path: &str, mut query: String, body: Body) -> Result<Response, BadCall> {
+        let mut request = Request::builder().method(method);
+        match (self.key, &self.caller.key) {
+            (Some(key), _) => {
+                let _ = write!(query, "{KEY}={}", utf8_percent_encode(key, NON_ALPHANUMERIC));
+            }
+            (None, key) => {
+                query.push_str(key.as_deref().unwrap_or_default());
+                if let Some(authorization) = &self.caller.authorization {
+                    request = request.header(header::AUTHORIZATION, authorization);
+                }
+            }
+        }
+        if let Some(peer) = self.caller.peer {
+            request = request.extension(peer);
+        }
+        let request = request.uri(format!("{path}?{query}")).body(body).map_err(|_| BadCall {
+            code: "INVALID_FIELD",
+            sentence: "the arguments are longer than an address can be".to_owned(),
+        })?;
+        self.caller.counted.store(true, Ordering::Relaxed);
+        let Ok(response) = self.rest.clone().oneshot(request).await;
+        Ok(response)
+    }
+}
+
+/// `limit` and the arguments as a query that can be added to.
+fn query(arguments: &Map<String, Value>, limit: usize) -> String {
+    let mut query = format!("limit={limit}&");
+    for (name, value) in arguments {
+        let _ = match value {
+            Value::String(text) => write!(query, "{name}={}&", utf8_percent_encode(text, NON_ALPHANUMERIC)),
+            other => write!(query, "{name}={other}&"),
+        };
+    }
+    query
+}
+
+/// The whole of an answer, unless it is longer than `bytes`.
+async fn collect(response: Response, bytes: usize) -> Result<Option<Answer>, BadCall> {
+    let failed = response.status().is_server_error();
+    match Limited::new(response.into_body(), bytes).collect().await {
+        Ok(body) => {
+            let text = String::from_utf8(body.to_bytes().into()).map_err(|_| broken_off())?;
+            Ok(Some(Answer { text, failed }))
+        }
+        Err(error) if error.is::<LengthLimitError>() => Ok(None),
+        Err(_) => Err(broken_off()),
+    }
+}
+
+/// The cause was logged where it happened.
+fn broken_off() -> BadCall {
+    BadCall { code: "INTERNAL", sentence: "the answer broke off; try again".to_owned() }
+}
+
+/// The arguments that are the tool's, with defaults for what was left out. Null counts as left out; what else was given is
+/// ignored, as unknown fields are everywhere.
+fn check(tool: &Tool, mut given: Map<String, Value>) -> Result<Map<String, Value>, BadCall> {
+    let mut checked = Map::new();
+    for Argument { name, kind, required, .. } in &tool.arguments {
+        let value = match given.remove(*name).filter(|value| !value.is_null()) {
+            Some(value) => kind.of(value).ok_or_else(|| BadCall {
+                code: "INVALID_FIELD",
+                sentence: format!("{name} must be {}", kind.described()),
+            })?,
+            None if *required => {
+                return Err(BadCall { code: "MISSING_FIELD", sentence: format!("{name} is required") });
+            }
+            None => match kind.default() {
+                Some(default) => default,
+                None => continue,
+            },
+        };
+        checked.insert((*name).to_owned(), value);
+    }
+    Ok(checked)
+}
+
+impl Kind {
+    /// The value, if it is of this kind. Whole numbers may be written like `3.0`.
+    fn of(self, value: Value) -> Option<Value> {
+        // Up to here each whole number has a float of its own.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        match self {
+            Kind::Text => value.is_string().then_some(value),
+            Kind::Whole if value.is_i64() || value.is_u64() => Some(value),
+            Kind::Whole => {
+                let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT)?;
+                Some((number as i64).into())
+            }
+            Kind::Seconds(_) => value.as_f64().is_some_and(|seconds| seconds >= 0.0).then_some(value),
+        }
+    }
+
+    fn described(self) -> &'static str {
+        match self {
+            Kind::Text => "a string",
+            Kind::Whole => "a whole number",
+            Kind::Seconds(_) => "a number of seconds, 0 or more",
+        }
+    }
+
+    /// What is meant where nothing is said.
+    fn default(self) -> Option<Value> {
+        match self {
+            Kind::Seconds(seconds) => Some(seconds.into()),
+            Kind::Text | Kind::Whole => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    /// What a tool makes of arguments: the query that it asks with, or why it doesn't.
+    fn told(tools: &ToolSet, tool: &str, arguments: &str) -> String {
+        let arguments = serde_json::from_str(arguments).expect("an object");
+        match check(tools.find(tool).expect("a tool"), arguments) {
+            Ok(arguments) => query(&arguments, 7),
+            Err(BadCall { code, sentence }) => format!("{code}: {sentence}"),
+        }
+    }
+
+    #[track_caller]
+    fn check_arguments(tool: &str, arguments: &str, expected: Expect) {
+        expected.assert_eq(&told(&ToolSet::arena(false), tool, arguments));
+    }
+
+    #[test]
+    fn arguments_become_a_query_with_defaults_for_what_is_left_out() {
+        check_arguments(
+            "challenge_sync",
+            r#"{"channel": "a/b&c=d", "from": "ä"}"#,
+            expect!["limit=7&channel=a%2Fb%26c%3Dd&from=%C3%A4&wait=25.0&"],
+        );
+        check_arguments(
+            "challenge_sync",
+            r#"{"channel": "c", "from": "f", "index": 3.0, "wait": null, "mood": {}}"#,
+            expect!["limit=7&channel=c&from=f&index=3&wait=25.0&"],
+        );
+        check_arguments(
+            "challenge_sync",
+            r#"{"channel": "c", "from": "f", "index": -18446744073709551615, "wait": 0}"#,
+            expect!["INVALID_FIELD: index must be a whole number"],
+        );
+        check_arguments(
+            "challenge_sync",
+            r#"{"channel": "c", "from": "f", "index": 18446744073709551615, "wait": 0}"#,
+            expect!["limit=7&channel=c&from=f&index=18446744073709551615&wait=0&"],
+        );
+    }
+
+    #[test]
+    fn arguments_that_are_not_the_tools_are_named() {
+        check_arguments("challenge_sync", r#"{"from": "f"}"#, expect!["MISSING_FIELD: channel is required"]);
+        check_arguments("challenge_sync", r#"{"channel": null}"#, expect!["MISSING_FIELD: channel is required"]);
+        check_arguments("challenge_sync", r#"{"channel": 1}"#, expect!["INVALID_FIELD: channel must be a string"]);
+        check_arguments(
+            "challenge_sync",
+            r#"{"channel": "c", "from": "f", "index": "1"}"#,
+            expect!["INVALID_FIELD: index must be a whole number"],
+        );
+        check_arguments(
+            "challenge_sync",
+            r#"{"channel": "c", "from": "f", "wait": -0.5}"#,
+            expect!["INVALID_FIELD: wait must be a number of seconds, 0 or more"],
+        );
+    }
+
+    #[test]
+    fn where_keys_are_asked_for_they_stand_in_for_from() {
+        let tools = ToolSet::chat(true);
+        let arguments = r#"{"channel": "c", "key": "s_0.ab", "from": "f"}"#;
+        assert_eq!(told(&tools, "sync", arguments), "limit=7&channel=c&key=s%5F0%2Eab&wait=0.0&");
+        // The client may send the key in a header instead.
+        assert_eq!(told(&tools, "sync", r#"{"channel": "c"}"#), "limit=7&channel=c&wait=0.0&");
+        let join =
+            told(&ToolSet::arena(true), "challenge_join", r#"{"invite": "inv_x", "publicKey": "", "signature": ""}"#);
+        assert_eq!(join, "MISSING_FIELD: timestamp is required");
+    }
+}

@@ -1,0 +1,63 @@
+//! What the arena tells agents about itself is true, and nobody else's words.
+
+use arena_testkit::{Client, Host};
+use serde_json::{Value, json};
+
+fn get(client: &Client, path: &str, host: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\n{host}Connection: close\r\n\r\n");
+    let answer = client.raw(request.as_bytes()).expect("an answer");
+    assert_eq!(answer.status, 200);
+    answer.text().to_owned()
+}
+
+#[test]
+fn the_skill_tells_of_this_server_and_of_what_it_hosts() {
+    let host = Host::start();
+    let client = host.client();
+    let answer = client.get("/skill.md");
+    assert_eq!(answer.header("content-type"), Some("text/markdown; charset=utf-8"));
+    assert!(answer.text().starts_with("---\nname: arena\ndescription: \""), "{}", answer.text());
+    for part in ["http://arena/api/arena/mcp", "- `psi`: Private Set Intersection, for 2 players.", "  - `guess`: "] {
+        assert!(answer.text().contains(part), "no {part:?} in {}", answer.text());
+    }
+    let through_proxy = "Host: games.example:8443\r\nX-Forwarded-Proto: https\r\n";
+    assert!(get(&client, "/skill.md", through_proxy).contains("\"https://games.example:8443/api/chat/mcp\""));
+    // Of no name, or one that can't be one, no word gets in.
+    let own = format!("http://{}", host.address());
+    for odd in ["Host: \r\n", "Host: a.example/`curl b.example`\r\n", "Host: [a](https://b.example)\r\n"] {
+        for path in ["/skill.md", "/skill.json"] {
+            let told = get(&client, path, odd);
+            assert!(told.contains(&own) && !told.contains("example"), "{odd}: {told}");
+        }
+    }
+}
+
+#[test]
+fn what_the_skill_points_to_is_there() {
+    let host = Host::start();
+    let client = host.client();
+    let skill = client.get("/skill.json").ok();
+    assert_eq!(skill["challenges"][0]["id"], "psi");
+    assert_eq!(skill["challenges"][0]["methods"][0]["name"], "guess");
+    let path = |url: &Value| {
+        let url = url.as_str().expect("a text").strip_prefix("http://arena").expect("an address of this server");
+        url.replace("{name}", "psi").replace("{channel}", "invites")
+    };
+    let endpoints = skill["endpoints"].as_object().expect("an object");
+    for endpoint in endpoints.values() {
+        let (method, path) = (endpoint["method"].as_str().expect("a text"), path(&endpoint["url"]));
+        // A HEAD of a stream ends.
+        let method = if method == "GET" { "HEAD" } else { method };
+        let answer = client.request(method, &path, &[], b"");
+        assert!([200, 400].contains(&answer.status), "{method} {path}: {}", answer.status);
+    }
+    for address in [&skill["homepage"], &skill["skill"]] {
+        assert_eq!(client.get(&path(address)).status, 200);
+    }
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    for server in skill["mcpServers"].as_object().expect("an object").values() {
+        assert_eq!(client.post(&path(&server["url"]), &ping).ok()["result"], json!({}));
+    }
+    // The page leads here.
+    assert!(client.get("/").text().contains("href=\"/skill.md\""));
+}

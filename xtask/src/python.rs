@@ -1,0 +1,67 @@
+//! The Python in which the tests of the wire run: an environment of its own below the target folder, with the packages of
+//! `xtask/python-requirements.txt`, made once and made anew when that file changes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::cargo::{metadata, run, say};
+
+/// Which packages, and exactly which versions.
+const REQUIREMENTS: &str = "xtask/python-requirements.txt";
+
+/// Ways to make an environment; the folder comes last. Debian has the first in a package of its own.
+const MAKERS: [&[&str]; 3] = [&["python3", "-m", "venv"], &["python3", "-m", "virtualenv"], &["virtualenv"]];
+
+/// Makes the environment, unless it is there. Tests find its interpreter at `tools/python/bin/python` in the target folder.
+///
+/// # Errors
+/// If Python or the means to make environments are missing, or the packages can't be had.
+pub fn prepare(root: &Path) -> anyhow::Result<()> {
+    let home = target_folder(root)?.join("tools").join("python");
+    let wanted = fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("can't read {REQUIREMENTS}"))?;
+    // Written last, so that an environment that was left half made is made anew.
+    let stamp = home.join("requirements.txt");
+    let interpreter = home.join("bin").join("python");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) && runs(&interpreter) {
+        say("the packages of xtask/python-requirements.txt are installed");
+        return Ok(());
+    }
+    make(&home)?;
+    let mut install = Command::new(&interpreter);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    install.current_dir(root).arg(REQUIREMENTS);
+    run(install)?;
+    fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))
+}
+
+/// Where cargo builds.
+fn target_folder(root: &Path) -> anyhow::Result<PathBuf> {
+    let folder = &metadata(root)?["target_directory"];
+    folder.as_str().map(PathBuf::from).context("cargo metadata names no target_directory")
+}
+
+/// Whether an interpreter can be started. One whose Python was replaced since can't.
+fn runs(interpreter: &Path) -> bool {
+    let mut command = Command::new(interpreter);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// An empty environment at `home`, whatever was there before.
+fn make(home: &Path) -> anyhow::Result<()> {
+    for maker in MAKERS {
+        if home.exists() {
+            fs::remove_dir_all(home).with_context(|| format!("can't remove {}", home.display()))?;
+        }
+        let mut command = Command::new(maker[0]);
+        command.args(&maker[1..]).arg(home);
+        match run(command) {
+            Ok(()) => return Ok(()),
+            Err(error) => say(&format!("{error:#}")),
+        }
+    }
+    bail!("tests need Python 3 and its venv module; on Debian, install the package python3-venv")
+}
