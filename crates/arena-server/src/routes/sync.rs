@@ -71,7 +71,7 @@ async fn read_or_wait(
 ) -> ApiResult<Snapshot> {
     let engine = &arena.engine;
     let snapshot = engine.read(channel, from, limit).await?;
-    let Some(wait) = wait.filter(|_| snapshot.messages.is_empty() && !snapshot.removed) else { return Ok(snapshot) };
+    let Some(wait) = wait.filter(|_| is_worth_waiting(channel, &snapshot)) else { return Ok(snapshot) };
     let Some(mut subscription) = engine.subscribe(channel).await? else { return Ok(snapshot) };
     let deadline = tokio::time::sleep(wait);
     let stopping = arena.stopping();
@@ -79,7 +79,7 @@ async fn read_or_wait(
     loop {
         // Read after subscribing: what comes between the two isn't missed.
         let snapshot = subscription.read(from, limit).await?;
-        if !snapshot.messages.is_empty() || snapshot.removed {
+        if !is_worth_waiting(channel, &snapshot) {
             return Ok(snapshot);
         }
         tokio::select! {
@@ -88,6 +88,13 @@ async fn read_or_wait(
             () = &mut stopping => return Ok(snapshot),
         }
     }
+}
+
+/// Whether there is nothing yet, but may be soon. The operator of a session that has ended has said all it has to say, and
+/// speaks only to who addresses it. Players may chat on.
+fn is_worth_waiting(channel: Channel, snapshot: &Snapshot) -> bool {
+    let is_over = matches!(channel, Channel::Operator(_)) && snapshot.ended();
+    snapshot.messages.is_empty() && !snapshot.removed && !is_over
 }
 
 /// What is asked for, beyond the first page.

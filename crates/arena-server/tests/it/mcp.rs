@@ -6,13 +6,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use arena_testkit::{Answer, Client, Host};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::refusals::{gauge, until, until_hung_up};
+use crate::refusals::{ends_well, gauge, until, until_hung_up};
 
 // The official client.
 
@@ -359,6 +360,25 @@ fn a_call_that_waits_is_answered_as_soon_as_there_is_news() {
         waiting.join().expect("no panic")
     });
     assert!(text.contains(r#""content":"news""#), "{text}");
+}
+
+#[test]
+fn nobody_waits_for_the_operator_of_a_game_that_is_over() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, players) = session(&client);
+    let begun = Instant::now();
+    // One begins to wait, for more than there will be, while the game goes on; another one comes later.
+    let arguments = json!({ "channel": session, "from": players[0], "index": 1000 });
+    let wait = || call(&client, "arena", "challenge_sync", &arguments).0;
+    let early = thread::scope(|scope| {
+        let early = scope.spawn(wait);
+        until("somebody waits", || gauge(&client, "arena_connections") == 2);
+        ends_well(&client, &session, &players);
+        early.join().expect("no panic")
+    });
+    assert_eq!([early, wait()], [r#"{"messages":[],"count":0}"#; 2]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]
