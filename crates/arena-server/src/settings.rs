@@ -1,6 +1,7 @@
 //! Settings: one struct per section, resolved once, passed on from there. Unknown keys and bad values are errors.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ pub struct LimitSettings {
     /// Most connections at a time.
     pub connections: usize,
     /// Most signatures that wait to be checked, in authentication mode. They take about 0.1 ms each.
-    pub signature_queue: usize,
+    pub signature_queue: NonZeroU16,
     /// How long a request may take to arrive, in milliseconds.
     pub request_ms: u64,
     /// How long requests under way may take when the server stops, in milliseconds.
@@ -108,7 +109,7 @@ impl Default for LimitSettings {
             requests_burst: 400,
             limit_loopback: false,
             connections: 50_000,
-            signature_queue: 256,
+            signature_queue: const { NonZeroU16::new(256).expect("not 0") },
             request_ms: 30_000,
             shutdown_ms: 10_000,
         }

@@ -1,6 +1,7 @@
 //! The thread that checks signatures. One check takes as long as ten requests, and anybody can ask for one, so they are
 //! kept away from the threads on which games are played.
 
+use std::num::NonZeroU16;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(crate) struct Verifier {
     /// Gone only while it is dropped.
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
-    places: usize,
+    places: NonZeroU16,
 }
 
 impl Verifier {
@@ -28,8 +29,8 @@ impl Verifier {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub(crate) fn start(places: usize) -> std::io::Result<Verifier> {
-        let (jobs, queue) = sync_channel(places);
+    pub(crate) fn start(places: NonZeroU16) -> std::io::Result<Verifier> {
+        let (jobs, queue) = sync_channel(places.get().into());
         let thread = thread::Builder::new().name("arena-verifier".to_owned()).spawn(move || work(queue))?;
         Ok(Verifier { jobs: Some(jobs), thread: Some(thread), places })
     }
@@ -97,7 +98,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_refuses_and_says_when_to_come_again() {
-        let verifier = Arc::new(Verifier::start(1).expect("a thread"));
+        let verifier = Arc::new(Verifier::start(NonZeroU16::MIN).expect("a thread"));
         let (begun, held) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
         let under_way = {
             let (verifier, begun, held) = (verifier.clone(), begun.clone(), held.clone());
@@ -129,7 +130,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_check_that_panics_is_an_error_and_no_silence() {
-        let verifier = Verifier::start(1).expect("a thread");
+        let verifier = Verifier::start(NonZeroU16::MIN).expect("a thread");
         let check = || {
             if true {
                 panic!("on purpose")

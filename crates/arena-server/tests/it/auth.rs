@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::num::NonZeroU16;
 use std::thread;
 
 use arena_engine::Environment;
@@ -466,8 +467,8 @@ fn without_a_key_everybody_is_nobody_whatever_from_says() {
 }
 
 #[test]
-fn lists_metadata_and_what_is_public_ask_for_no_key_and_mind_none() {
-    let Stage { host: _host, client, here, .. } = Stage::new();
+fn lists_metadata_joins_and_what_is_public_ask_for_no_key_and_mind_none() {
+    let Stage { host: _host, client, lab, here, .. } = Stage::new();
     let (_, invites) = client.create("psi");
     let answers = |key: Option<&str>| {
         let free = format!("/api/invites/{}", invites[0]);
@@ -488,6 +489,10 @@ fn lists_metadata_and_what_is_public_ask_for_no_key_and_mind_none() {
         assert_eq!(client.stream_as(key, "/api/chat/ws/invites").status, 200);
     }
     client.post_with("junk", "/api/invites", &json!({ "inviteId": invites[1] })).ok();
+    // Who plays in one session may join another, with the key to the first still at hand.
+    for (invite, key) in invites.iter().zip(["junk", &here.keys[0]]) {
+        client.post_with(key, "/api/arena/join?channel=elsewhere", &Player::new(5).signed_join(invite, lab.now())).ok();
+    }
 }
 
 #[test]
@@ -644,7 +649,8 @@ fn the_same_idempotency_key_at_another_seat_or_session_is_another_key() {
 
 #[test]
 fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
-    let Stage { host: _host, client, lab, here, .. } = Stage::with(|settings| settings.limits.signature_queue = 4);
+    let Stage { host: _host, client, lab, here, .. } =
+        Stage::with(|settings| settings.limits.signature_queue = NonZeroU16::new(4).expect("not 0"));
     let (_, invites) = client.create("psi");
     let (signer, other) = (Player::new(5), Player::new(6));
     let mut body = signer.signed_join(&invites[0], lab.now());
