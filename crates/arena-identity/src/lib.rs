@@ -12,4 +12,4 @@ mod statement;
 pub use key::{KeyError, KeyPair, PublicKey};
 pub use proof::{Proof, ProofError, WINDOW_MS};
 pub use session_key::{SecretError, ServerSecret, SessionKey, SessionKeyError};
-pub use statement::{ProfileUpdate, UpdateForm};
+pub use statement::ProfileUpdate;

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::hex;
 use crate::key::{KeyError, PublicKey};
-use crate::statement::{ProfileUpdate, UpdateForm, bound_update_text, join_text, update_text};
+use crate::statement::{ProfileUpdate, bound_update_text, join_text, update_text};
 
 /// How far the time in a proof may be from the server's, either way, in milliseconds: five minutes.
 pub const WINDOW_MS: u64 = 5 * 60 * 1000;
@@ -72,15 +72,14 @@ impl Proof {
         self.verify(&join_text(invite, self.at))
     }
 
-    /// Checks that the holder of the key changes its profile, and says what the signature covers.
+    /// Checks that the holder of the key changes its profile. Two texts will do: one that covers the change, and the
+    /// reference's, which covers the time alone. Whoever sees the latter can make another change with it, so a signature
+    /// must not be taken twice: see [`Proof::fingerprint`].
     ///
     /// # Errors
-    /// [`ProofError::Invalid`] if neither form fits.
-    pub fn verify_profile_update(&self, update: &ProfileUpdate<'_>) -> Result<UpdateForm, ProofError> {
-        match self.verify(&bound_update_text(update, self.at)) {
-            Ok(()) => Ok(UpdateForm::Bound),
-            Err(_) => self.verify(&update_text(self.at)).map(|()| UpdateForm::Unbound),
-        }
+    /// [`ProofError::Invalid`] if it fits neither.
+    pub fn verify_profile_update(&self, update: &ProfileUpdate<'_>) -> Result<(), ProofError> {
+        self.verify(&bound_update_text(update, self.at)).or_else(|_| self.verify(&update_text(self.at)))
     }
 
     fn verify(&self, text: &str) -> Result<(), ProofError> {
@@ -131,9 +130,9 @@ mod tests {
         assert_eq!(pair.sign_join(invite(0xabcd), NOW), NODE_JOIN);
         assert_eq!(node(NODE_JOIN).verify_join(invite(0xabcd)), Ok(()));
         assert_eq!(pair.sign_profile_update(&UPDATE, NOW), NODE_BOUND_UPDATE);
-        assert_eq!(node(NODE_BOUND_UPDATE).verify_profile_update(&UPDATE), Ok(UpdateForm::Bound));
-        assert_eq!(node(NODE_EMPTY_UPDATE).verify_profile_update(&ProfileUpdate::default()), Ok(UpdateForm::Bound));
-        assert_eq!(node(NODE_UPDATE).verify_profile_update(&UPDATE), Ok(UpdateForm::Unbound));
+        assert_eq!(node(NODE_BOUND_UPDATE).verify_profile_update(&UPDATE), Ok(()));
+        assert_eq!(node(NODE_EMPTY_UPDATE).verify_profile_update(&ProfileUpdate::default()), Ok(()));
+        assert_eq!(node(NODE_UPDATE).verify_profile_update(&UPDATE), Ok(()));
     }
 
     #[test]
@@ -230,7 +229,7 @@ mod tests {
             let update = ProfileUpdate { username: username.as_deref(), model: model.as_deref() };
             let signature = pair.sign_profile_update(&update, NOW);
             let proof = Proof::parse(pair.public_key().as_hex(), &signature, NOW, NOW).expect("well-formed and in time");
-            prop_assert_eq!(proof.verify_profile_update(&update), Ok(UpdateForm::Bound));
+            prop_assert_eq!(proof.verify_profile_update(&update), Ok(()));
             let changed = ProfileUpdate { username: other.as_deref(), ..update };
             prop_assert_eq!(proof.verify_profile_update(&changed), Err(ProofError::Invalid));
         }

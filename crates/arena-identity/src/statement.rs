@@ -55,16 +55,6 @@ impl ProfileUpdate<'_> {
     }
 }
 
-/// What a signature under a change of a profile covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UpdateForm {
-    /// This change only: `arena:v1:user-update:{timestamp}:{SHA-256 of the canonical JSON}`.
-    Bound,
-    /// The time only, as the reference's clients sign: `arena:v1:user-update:{timestamp}`. Whoever sees it can make
-    /// another change with it, so it must not be taken twice.
-    Unbound,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,9 +41,9 @@ impl Arena {
         Arena(Arc::new(Shared { engine, settings, auth, rates, metrics, stopping: watch::Sender::new(false) }))
     }
 
-    /// Whether callers prove who they are with session keys, rather than just say so. There is no authentication yet.
+    /// Whether callers prove who they are with session keys, rather than just say so.
     pub(crate) fn asks_for_keys(&self) -> bool {
-        false
+        self.auth.is_some()
     }
 
     /// Waits until the server stops.
