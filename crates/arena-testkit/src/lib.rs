@@ -11,4 +11,4 @@ pub use client::{Answer, Client, EventStream};
 pub use host::Host;
 pub use lab::Lab;
 pub use player::{Player, known_secret};
-pub use twins::PsiWithSecret;
+pub use twins::WithSecret;
