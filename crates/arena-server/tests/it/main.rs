@@ -2,6 +2,7 @@
 
 mod auth;
 mod deal;
+mod games;
 mod mcp;
 mod once;
 mod races;
