@@ -248,7 +248,17 @@ fn what_does_not_exist_is_refused_as_the_wire_says() {
     rows.push(row("", "POST /invites", r#"{"inviteId": "$ada"}"#, used));
     let used = "400 INVITE_ALREADY_USED: This invite has already been used.";
     rows.push(row("", "POST /arena/join", r#"{"invite": "$ada"}"#, used));
-    for session in ["$none", "", "__proto__", "constructor", "challenge_$active", "$active ", "invites", "$ada"] {
+    for session in [
+        "$none",
+        "",
+        "__proto__",
+        "constructor",
+        "challenge_$none",
+        "challenge_challenge_$active",
+        "$active ",
+        "invites",
+        "$ada",
+    ] {
         let body = json!({ "challengeId": session, "from": "$ada", "messageType": "guess", "content": "1" });
         rows.push(row("", "POST /arena/message", body.to_string(), "400 CHALLENGE_NOT_FOUND: Challenge not found"));
     }
