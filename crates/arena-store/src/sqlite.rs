@@ -1,8 +1,9 @@
 //! The SQLite store: one file in the data folder, one writer thread, readers beside it.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ impl Store {
             folder: folder.display().to_string(),
             reason: error.to_string(),
         };
-        std::fs::create_dir_all(folder).map_err(refuse)?;
+        // For its owner only: seeds, and what players hold in games that go on, are in there.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refuse)?;
         let lock = lock_folder(folder)?;
         let file = folder.join(FILE);
         let mut connection = open_writable(&file).map_err(|error| StoreError::Folder {

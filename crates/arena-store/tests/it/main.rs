@@ -201,6 +201,16 @@ async fn pages_are_the_same_whatever_was_removed_in_between() {
 }
 
 #[test]
+fn a_folder_that_is_made_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().expect("a temp folder");
+    let folder = parent.path().join("data");
+    drop(open(&folder));
+    let mode = std::fs::metadata(&folder).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
 fn a_folder_belongs_to_one_store_at_a_time() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let first = open(folder.path());
