@@ -23,8 +23,9 @@ impl Counting<'_> {
         session: &Session,
         delta: &mut Delta,
     ) -> Result<Vec<(Ranked, Move)>, rusqlite::Error> {
+        connection.prepare_cached("INSERT INTO endings (session) VALUES (?1)")?.execute([no.0])?;
         if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
-            delta.add_total(&format!("games:{}", session.facts.challenge), 1);
+            delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
         let mut moves = Vec::new();
@@ -95,6 +96,11 @@ fn write_played(connection: &Connection, user: i64, n: i64, session: SessionNo) 
         .prepare_cached("INSERT INTO careers (user, n, session) VALUES (?1, ?2, ?3)")?
         .execute(params![user, n, session.0])?;
     Ok(())
+}
+
+/// The name of the total of games of a challenge type.
+pub(crate) fn games_of(challenge: &str) -> String {
+    format!("games:{challenge}")
 }
 
 /// The number of a user, who is entered if it wasn't known.

@@ -2,6 +2,7 @@
 
 use arena_identity::{KeyPair, ProfileUpdate, ServerSecret};
 use arena_model::Timestamp;
+use arena_server::AdminToken;
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
 
@@ -80,6 +81,11 @@ impl Client {
         let authorization = format!("Bearer {key}");
         self.request("POST", path, &[("Authorization", &authorization)], body.to_string().as_bytes())
     }
+}
+
+/// An administrator's token that everybody knows.
+pub fn known_admin_token() -> AdminToken {
+    "everybody-knows-this-token".parse().expect("long enough")
 }
 
 /// A server's secret that is none.

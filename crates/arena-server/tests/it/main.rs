@@ -1,5 +1,6 @@
 //! The server over real sockets, a module per promise.
 
+mod admin;
 mod auth;
 mod deal;
 mod games;

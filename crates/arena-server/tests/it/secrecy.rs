@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, WithSecret, known_secret};
+use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, WithSecret, known_admin_token, known_secret};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -151,6 +151,7 @@ impl Twin {
         let host = Host::start_in(lab.environment(), vec![Arc::new(challenge)], |settings| {
             settings.auth.enabled = mode == Mode::Authenticated;
             settings.auth.secret = Some(known_secret());
+            settings.admin_token = Some(known_admin_token());
         });
         let client = host.client();
         let (session, invites) = client.create(game.challenge);
@@ -172,6 +173,14 @@ impl Twin {
         let first = format!("?from={}", twin.invites[0]);
         for viewer in ["", "?from=viewer", "?from=operator", &first] {
             twin.watch(viewer);
+        }
+        if mode == Mode::Standalone {
+            // With authentication it is a wrong key, and opens no stream.
+            let session = &twin.session;
+            for channel in [session.clone(), format!("challenge_{session}")] {
+                let path = format!("/api/chat/ws/{channel}");
+                twin.streams.push(twin.client.stream_as(known_admin_token().reveal(), &path));
+            }
         }
         twin
     }
@@ -360,16 +369,17 @@ impl Twin {
         [("arena", "challenge_sync"), ("chat", "sync")].map(call).to_vec()
     }
 
-    /// What is asked with keys: the other player's, where there is one, and such as open nothing.
+    /// What is asked with keys: the other player's, where there is one, and such as open nothing. The administrator's token
+    /// is one of those, except at the administrator's own door.
     fn asked_with_keys(&self) -> Vec<Question> {
-        if self.mode == Mode::Standalone {
-            return Vec::new();
-        }
         let Twin { session, invites, .. } = self;
-        let mut keys = vec!["junk".to_owned(), "adm_0123456789abcdef".to_owned(), invites[0].clone()];
-        keys.extend(["s_1", "s_0"].map(|seat| format!("{seat}.{}", "0".repeat(64))));
-        if let Some(key) = self.keys.first() {
-            keys.extend([key.clone(), key.replacen("s_0", "s_1", 1)]);
+        let mut keys = vec![known_admin_token().reveal().to_owned()];
+        if self.mode == Mode::Authenticated {
+            keys.extend(["junk", "adm_0123456789abcdef", &invites[0]].map(str::to_owned));
+            keys.extend(["s_1", "s_0"].map(|seat| format!("{seat}.{}", "0".repeat(64))));
+            if let Some(key) = self.keys.first() {
+                keys.extend([key.clone(), key.replacen("s_0", "s_1", 1)]);
+            }
         }
         let mut asked = Vec::new();
         for key in keys {
@@ -379,7 +389,7 @@ impl Twin {
                     asked.push(Question::get(format!("{path}&key={key}")));
                     asked.push(Question::get(path).with(&key));
                 }
-                if !self.keys.contains(&key) {
+                if self.mode == Mode::Authenticated && !self.keys.contains(&key) {
                     asked.push(Question::get(format!("/api/chat/ws/{channel}")).with(&key));
                 }
             }
