@@ -76,7 +76,7 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
-        StartError::Store(_) | StartError::Auth(_) => Exit::StoreUnavailable,
+        StartError::Store(_) | StartError::Auth(_) | StartError::AdminToken(_) => Exit::StoreUnavailable,
     };
     Failure::caused(exit, error)
 }
