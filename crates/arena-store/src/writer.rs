@@ -244,7 +244,8 @@ impl Waiting {
     }
 }
 
-fn write_delta(connection: &Connection, delta: &Delta) -> Result<(), rusqlite::Error> {
+/// Writes how counts and totals have changed.
+pub(crate) fn write_delta(connection: &Connection, delta: &Delta) -> Result<(), rusqlite::Error> {
     for ((block, challenge, status), n) in delta.sessions.iter().filter(|(_, n)| **n != 0) {
         connection
             .prepare_cached(

@@ -62,7 +62,6 @@ CREATE TABLE endings (
     n       INTEGER PRIMARY KEY,
     session INTEGER NOT NULL              -- sessions.no
 );
-INSERT INTO endings (session) SELECT no FROM sessions WHERE status = 'ended' ORDER BY ended_at, no;
 
 -- The import that brought a session (audit.no); null for those that were played here. The seed of an imported session
 -- may be unknown: no bytes then.

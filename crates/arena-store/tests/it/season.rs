@@ -151,6 +151,33 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games() {
 }
 
 #[tokio::test]
+async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    for n in 1..=5 {
+        let users = if n % 2 == 0 { ["bob", "eve"] } else { ["ada", "bob"] };
+        play(&store, n, &Game { users, abandoned: n == 3, ..GAME }).await;
+    }
+    let told = async |store: &Store| {
+        let played = store.list_played(&user("bob"), 0, 9).await.expect("it can be read").expect("bob is known");
+        let ids: Vec<_> = played.items.iter().map(|session| session.facts.id).collect();
+        (board(store, &psi("average"), None, 0, 9).await, store.read_totals().await.expect("totals"), ids)
+    };
+    let before = told(&store).await;
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    connection
+        .execute_batch(
+            "DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes",
+        )
+        .expect("as it was");
+    drop(connection);
+    let store = open(folder.path());
+    assert_eq!(told(&store).await, before);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+}
+
+#[tokio::test]
 async fn what_was_changed_by_hand_is_found_and_mended() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let store = open(folder.path());
