@@ -33,5 +33,6 @@ pub use session::{
 };
 pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};
 pub use view::{
-    GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, view, whole, whole_message,
+    GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, reveal_message, reveal_session,
+    view,
 };

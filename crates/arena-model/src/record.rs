@@ -354,7 +354,7 @@ fn attribution_of(line: AttributionLine, seats: &[Occupant]) -> Result<Attributi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{whole, whole_message};
+    use crate::{reveal_message, reveal_session};
     use expect_test::{Expect, expect};
 
     const ID: &str = "00000000-0000-7000-8000-000000000010";
@@ -380,13 +380,13 @@ mod tests {
     fn check(json: &str, expected: Expect) {
         let text = match read_record(json) {
             Ok(Record::Session(record)) => {
-                let mut lines = vec![serde_json::to_string(&whole(&record.session)).expect("JSON")];
+                let mut lines = vec![serde_json::to_string(&reveal_session(&record.session)).expect("JSON")];
                 let messages = record.messages.iter();
-                lines.extend(messages.map(|message| serde_json::to_string(&whole_message(message)).expect("JSON")));
+                lines.extend(messages.map(|message| serde_json::to_string(&reveal_message(message)).expect("JSON")));
                 lines.extend(record.lost.iter().map(|error| format!("lost: {error}")));
                 lines.join("\n")
             }
-            Ok(Record::Message(message)) => serde_json::to_string(&whole_message(&message)).expect("JSON"),
+            Ok(Record::Message(message)) => serde_json::to_string(&reveal_message(&message)).expect("JSON"),
             Ok(Record::User(user)) => serde_json::to_string(&user).expect("JSON"),
             Err(error) => format!("error: {error}"),
         };

@@ -4,7 +4,7 @@
 //! [`redact`], from who is looking. Until a session has ended nobody sees another's secret through it: no state of the
 //! game, no identities, no scores, no unclaimed invite.
 //!
-//! [`whole`] and [`whole_message`] show everything at any time: that is the administrator's export and nothing else's.
+//! [`reveal_session`] and [`reveal_message`] show everything at any time: that is the administrator's export and nothing else's.
 //! They are functions of their own rather than one more [`Viewer`], so that nothing that a request says can lead there.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +104,7 @@ pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
 }
 
 /// A session with all there is to it, whatever its phase. For the administrator's export only.
-pub fn whole(session: &Session) -> SessionView<'_> {
+pub fn reveal_session(session: &Session) -> SessionView<'_> {
     session_view(session, |_| true, true, true)
 }
 
@@ -209,7 +209,7 @@ pub fn redact(message: &ChatMessage, viewer: Viewer, ended: bool, reveal_chat: b
 }
 
 /// A message with all there is to it. For the administrator's export only.
-pub fn whole_message(message: &ChatMessage) -> MessageView<'_> {
+pub fn reveal_message(message: &ChatMessage) -> MessageView<'_> {
     MessageView { message, readable: true }
 }
 

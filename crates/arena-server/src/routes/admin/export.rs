@@ -4,7 +4,7 @@
 //! of the session before it. This is the one place from which anything leaves that isn't for everybody's eyes.
 
 use arena_engine::{Administrator, EngineError, Export, Exported};
-use arena_model::{whole, whole_message};
+use arena_model::{reveal_message, reveal_session};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
@@ -49,8 +49,8 @@ async fn next_page(export: &mut Export) -> Result<Option<Bytes>, EngineError> {
         for thing in things {
             match thing {
                 Exported::User(profile) => write_line(&mut text, "user", &to_text(&profile)),
-                Exported::Session(session) => write_line(&mut text, "session", &to_text(&whole(&session))),
-                Exported::Message(message) => write_line(&mut text, "message", &to_text(&whole_message(&message))),
+                Exported::Session(session) => write_line(&mut text, "session", &to_text(&reveal_session(&session))),
+                Exported::Message(message) => write_line(&mut text, "message", &to_text(&reveal_message(&message))),
             }
         }
     }
