@@ -273,6 +273,9 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     if scores.len() != facts.invites.len() {
         return Err(malformed("state.scores doesn't have a score for each of the invites"));
     }
+    if scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
+        return Err(malformed(format!("state.scores has a number beyond {LARGEST_SCORE:e}")));
+    }
     let attributions = attributions.into_iter().map(|line| attribution_of(line, &seats)).collect::<Result<_, _>>()?;
     let state = line.game_state.map_or("{}", RawValue::get);
     if !state.starts_with('{') {
@@ -296,6 +299,12 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
 /// Longest name of a challenge type, in bytes.
 const CHALLENGE_BYTES: usize = 100;
 
+/// Most seats of a session.
+const SEATS: usize = 1000;
+
+/// Largest score, either way. The squares of very many of them still have a sum.
+const LARGEST_SCORE: f64 = 1e9;
+
 fn challenge_of(name: String) -> Result<String, RecordError> {
     match !name.is_empty() && name.len() <= CHALLENGE_BYTES && !name.chars().any(char::is_control) {
         true => Ok(name),
@@ -315,6 +324,9 @@ fn seed_of(seed: Option<&str>, commitment: Option<&str>) -> Result<Option<Seed>,
 }
 
 fn codes(field: &str, texts: &[String]) -> Result<Vec<InviteCode>, RecordError> {
+    if texts.len() > SEATS {
+        return Err(malformed(format!("{field} names more than {SEATS}")));
+    }
     let codes: Vec<InviteCode> = texts.iter().map(|text| read(field, text)).collect::<Result<_, _>>()?;
     if codes.iter().collect::<BTreeSet<_>>().len() < codes.len() {
         return Err(malformed(format!("{field} names somebody twice")));
@@ -356,6 +368,7 @@ mod tests {
     use super::*;
     use crate::{reveal_message, reveal_session};
     use expect_test::{Expect, expect};
+    use proptest::prelude::*;
 
     const ID: &str = "00000000-0000-7000-8000-000000000010";
     const A: &str = "inv_00000000-0000-7000-8000-000000000011";
@@ -460,6 +473,14 @@ mod tests {
             expect!["error: not a JSON object as expected: number out of range at line 2 column 75"],
         );
         check(
+            &reference(r#""security":-1"#, r#""security":-2e9"#),
+            expect!["error: state.scores has a number beyond 1e9"],
+        );
+        check(
+            &reference(&format!(r#"["{A}","{B}"]"#), &format!("[{}]", vec![r#""x""#; 1001].join(","))),
+            expect!["error: state.players names more than 1000"],
+        );
+        check(
             &reference(r#""gameState":{"z":1.50,"a":[]}"#, r#""gameState":[]"#),
             expect!["error: gameState isn't an object"],
         );
@@ -532,5 +553,42 @@ mod tests {
             ],
         );
         check("", expect!["error: not a JSON object as expected: EOF while parsing a value at line 1 column 0"]);
+    }
+
+    fn party() -> impl Strategy<Value = Party> {
+        prop_oneof![
+            Just(Party::Operator),
+            any::<u128>().prop_map(|bits| Party::Player(InviteCode(uuid::Uuid::from_u128(bits)))),
+            "[^\u{0}]{0,20}".prop_map(|name| Party::from_wire(&name)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_of_a_message_is_read_back(
+            (session, in_chat, index, at) in any::<(u128, bool, u64, i64)>(),
+            from in party(),
+            to in prop::option::of(party()),
+            content in "[^\u{0}]{0,40}",
+            method in prop::option::of(".{0,10}"),
+            hidden in any::<bool>(),
+        ) {
+            let id = SessionId(uuid::Uuid::from_u128(session));
+            let message = ChatMessage {
+                channel: if in_chat { Channel::Chat(id) } else { Channel::Operator(id) },
+                index,
+                from,
+                to,
+                hidden: hidden.then(|| ContentHash::of(&content)),
+                content: if hidden { String::new() } else { content },
+                method,
+                at: Timestamp(at),
+            };
+            let json = serde_json::to_string(&reveal_message(&message)).expect("JSON");
+            match read_record(&json) {
+                Ok(Record::Message(read)) => prop_assert_eq!(read, message),
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
     }
 }
