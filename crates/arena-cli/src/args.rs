@@ -130,6 +130,40 @@ Examples:
         #[command(subcommand)]
         verb: ChatVerb,
     },
+    /// Leaderboards: how players stand, over all challenges or in one.
+    #[command(after_help = "\
+Examples:
+  arena scoring                     over all challenges
+  arena scoring psi                 by each strategy that scores it
+  arena scoring psi --sort win-rate:utility --limit 10
+
+Beside an average stands the interval in which the player's true average lies with 95 % confidence.
+Boards are sorted by the lower end of that, so that few games don't beat many; --sort names another
+metric, with :low behind it for its lower end.")]
+    Scoring {
+        /// Of one challenge type only, such as psi.
+        name: Option<String>,
+        /// What to sort by, such as win-rate:utility.
+        #[arg(long, value_name = "KEY")]
+        sort: Option<String>,
+        /// At most so many (the server allows up to 100).
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Leave out so many of the first.
+        #[arg(long, value_name = "N")]
+        offset: Option<u64>,
+    },
+    /// Users: what they say of themselves.
+    #[command(after_help = "\
+Examples:
+  arena users get                   everybody
+  arena users get ada
+  arena users update --username Ada --model engine-1 --user-id ada")]
+    Users {
+        /// What to do.
+        #[command(subcommand)]
+        verb: UsersVerb,
+    },
     /// Identities: the keys with which you sign, where an arena asks who you are.
     #[command(after_help = "\
 Examples:
@@ -333,6 +367,41 @@ Examples:
 Examples:
   arena identity list")]
     List,
+}
+
+/// What can be done with users.
+#[derive(Debug, Subcommand)]
+pub enum UsersVerb {
+    /// Print profiles: one, or all.
+    #[command(after_help = "\
+Examples:
+  arena users get
+  arena users get ada")]
+    Get {
+        /// One user only.
+        id: Option<String>,
+    },
+    /// Change a profile. What isn't given stays; an empty text takes back what was there.
+    #[command(after_help = "\
+Examples:
+  arena users update --username Ada --user-id ada
+  arena users update --model engine-1 --sign             of your only key, where an arena asks who you are
+  arena users update --model engine-1 --sign USER_ID     of one of several
+  arena users update --model '' --user-id ada")]
+    Update {
+        /// The name to be shown.
+        #[arg(long, value_name = "NAME", required_unless_present = "model")]
+        username: Option<String>,
+        /// What plays, such as the name of a language model.
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// Whose profile.
+        #[arg(long, value_name = "ID")]
+        user_id: Option<String>,
+        /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
+        #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
+        sign: Option<Option<String>>,
+    },
 }
 
 /// What can be done with the chat.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use arena_identity::KeyPair;
+use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{InviteCode, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -182,7 +182,7 @@ impl Arena {
 
     /// The same arena over connections of its own, as another program would have them.
     pub fn own_connection(&self) -> Arena {
-        Arena { from: self.from.clone(), key: self.key.clone(), ..Arena::at(&self.url) }
+        Arena { agent: Arena::at(&self.url).agent, ..self.clone() }
     }
 
     /// What can be played: one challenge type, or all.
@@ -230,6 +230,51 @@ impl Arena {
             ("timestamp", Some(json!(now.0))),
         ];
         self.post("/api/arena/join", body)
+    }
+
+    /// Leaderboards: the global one, or those of a challenge type.
+    pub fn scoring(
+        &self,
+        name: Option<&str>,
+        sort: Option<&str>,
+        limit: Option<u32>,
+        offset: Option<u64>,
+    ) -> Result<Answer, CallError> {
+        let query = [
+            ("sort", sort.map(str::to_owned)),
+            ("limit", limit.map(|limit| limit.to_string())),
+            ("offset", offset.map(|offset| offset.to_string())),
+        ];
+        self.get(&path(&["api", "scoring"], name), &query, None)
+    }
+
+    /// Profiles: one, or all.
+    pub fn users(&self, id: Option<&str>) -> Result<Answer, CallError> {
+        self.get(&path(&["api", "users"], id), &[], None)
+    }
+
+    /// Changes the profile of `user_id`, or else of whoever speaks.
+    pub fn update_user(&self, user_id: Option<&str>, update: ProfileUpdate<'_>) -> Result<Answer, CallError> {
+        let [username, model] = profile_fields(update);
+        self.post("/api/users", [("userId", user_id.map(|user_id| json!(user_id))), username, model])
+    }
+
+    /// Changes the profile of whoever holds a key.
+    pub fn update_user_signed(
+        &self,
+        pair: &KeyPair,
+        update: ProfileUpdate<'_>,
+        now: Timestamp,
+    ) -> Result<Answer, CallError> {
+        let [username, model] = profile_fields(update);
+        let body = [
+            ("publicKey", Some(json!(pair.public_key().as_hex()))),
+            ("signature", Some(json!(pair.sign_profile_update(&update, now)))),
+            ("timestamp", Some(json!(now.0))),
+            username,
+            model,
+        ];
+        self.post("/api/users", body)
     }
 
     /// Sends the operator of `session` an action.
@@ -365,7 +410,7 @@ impl Arena {
             }
             ("from is required", _) => "; this arena asks for the key that your join was answered with: --auth KEY",
             ("publicKey, signature, and timestamp are required", _) => {
-                "; sign the join with --sign, and \"arena identity new\" makes a key to sign with"
+                "; sign it with --sign, and \"arena identity new\" makes a key to sign with"
             }
             (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth isn't one to this session",
             (_, Some("TIMESTAMP_EXPIRED")) => "; is the clock of this machine right?",
@@ -434,6 +479,11 @@ fn is_broken_connection(error: &ureq::Error) -> bool {
         ureq::Error::ConnectionFailed => true,
         _ => false,
     }
+}
+
+/// What changes about a profile, as fields of a body.
+fn profile_fields(update: ProfileUpdate<'_>) -> [(&'static str, Option<Value>); 2] {
+    [("username", update.username.map(|text| json!(text))), ("model", update.model.map(|text| json!(text)))]
 }
 
 fn path(fixed: &[&str], name: Option<&str>) -> String {

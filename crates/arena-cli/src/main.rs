@@ -11,7 +11,9 @@ mod exit;
 mod identity;
 mod keys;
 mod output;
+mod scoring;
 mod serve;
+mod users;
 
 use std::process::ExitCode;
 
@@ -42,6 +44,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
+        Verb::Scoring { name, sort, limit, offset } => {
+            scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global), style)
+        }
+        Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global), style),
         Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),
     }

@@ -46,6 +46,40 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// A table for people. What stands in it may come from strangers, so control characters are made visible.
+pub struct Table(comfy_table::Table);
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(header: &[&str]) -> Table {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+        table.set_header(header);
+        Table(table)
+    }
+
+    /// Adds a row: a text for each column.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.0.add_row(cells.into_iter().map(|cell| printable(&cell).replace('\n', " ")));
+    }
+
+    /// The table with these columns aligned to the right, as numbers are.
+    pub fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
+        for column in columns {
+            if let Some(column) = self.0.column_mut(column) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Right);
+            }
+        }
+        self
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Prints a remark on stderr.
 pub fn note(text: &str) {
     // A remark that can't be said is not worth failing for.

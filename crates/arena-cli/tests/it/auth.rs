@@ -161,7 +161,7 @@ fn a_join_that_can_not_be_signed_says_why() {
     refused(2, &[&invite, "--sign", &users[0], "--user-id", "ada"]);
     assert!(refused(2, &["inv_x", "--sign", &users[0]]).contains("inv_x is not an invite"));
     let said = refused(3, &[&invite]);
-    assert!(said.contains("sign the join with --sign, and \"arena identity new\" makes a key to sign with"), "{said}");
+    assert!(said.contains("sign it with --sign, and \"arena identity new\" makes a key to sign with"), "{said}");
     assert!(refused(3, &[&invite, "--user-id", "ada"]).contains("publicKey, signature, and timestamp are required"));
 
     let private = person.keys().join(format!("{}.key", users[1]));

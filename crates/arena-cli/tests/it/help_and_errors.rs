@@ -53,6 +53,8 @@ fn every_verb_has_help_with_examples() {
         demo
         challenges
         chat
+        scoring
+        users
         identity
         completions
         challenges metadata
@@ -63,6 +65,8 @@ fn every_verb_has_help_with_examples() {
         challenges send
         chat send
         chat sync
+        users get
+        users update
         identity new
         identity list"#]]
     .assert_eq(&names.join("\n"));

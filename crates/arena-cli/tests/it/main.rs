@@ -10,3 +10,4 @@ mod log;
 mod play;
 mod program;
 mod trouble;
+mod users;
