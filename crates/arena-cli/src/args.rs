@@ -1,4 +1,7 @@
-//! The arguments of the `arena` binary: every verb, its options, and the help that people read.
+//! The arguments of the `arena` binary: every verb, its options, and the help that people read. Those of `arena admin` are in
+//! `args/admin.rs`.
+
+mod admin;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::exit::EXIT_CODES;
 use crate::output::Style;
+
+pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -89,6 +94,8 @@ Examples:
   arena serve --config arena.toml --log-format json
 
 When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
+At the first start it also prints the administrator's token, which is kept in the data folder as
+admin.token. Set ADMIN_TOKEN to have another one (at least 24 characters).
 With --auth, session keys are made with the secret in the environment variable AUTH_SECRET (at least
 16 bytes) or, if that isn't set, with one that is made once and kept in the data folder.
 Ctrl-C or SIGTERM stops it after finishing what it accepted; a second one stops it at once.")]
@@ -163,6 +170,26 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: UsersVerb,
+    },
+    /// Administer an arena: ban, hide, remove, recompute, export, import.
+    #[command(after_help = "\
+Examples:
+  arena admin audit --data arena-data      what administrators did
+  arena admin ban --user ada --reason 'sells secrets'
+  arena admin remove SESSION
+  arena admin export --out arena.jsonl
+
+The arena's token stands for its administrator: --token, or ARENA_ADMIN_TOKEN, or the file admin.token
+in the data folder that --data names. For an arena on this machine that is arena-data unless you say
+otherwise. What is said on a command line is for every user of the machine to read, so better not --token.
+Tables are for people; --json prints what the server answered.")]
+    Admin {
+        /// Who asks.
+        #[command(flatten)]
+        args: AdminArgs,
+        /// What to do.
+        #[command(subcommand)]
+        verb: AdminVerb,
     },
     /// Identities: the keys with which you sign, where an arena asks who you are.
     #[command(after_help = "\

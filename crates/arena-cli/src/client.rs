@@ -1,5 +1,10 @@
 //! A small HTTP client of an arena: the calls that players make, and what can go wrong with them.
-//! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller.
+//! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller. The
+//! administrator's calls are in `client/admin.rs`.
+
+mod admin;
+
+pub use admin::{ExportError, Subject};
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
@@ -38,6 +43,10 @@ pub struct Arena {
     url: String,
     from: Option<String>,
     key: Option<String>,
+    /// Whether the key is the administrator's token.
+    administers: bool,
+    /// How long an answer may take, beyond the time that was asked to wait.
+    patience: Duration,
 }
 
 /// Which messages of a channel to read.
@@ -172,7 +181,14 @@ impl Arena {
             .user_agent(concat!("arena/", env!("CARGO_PKG_VERSION")));
         // Proxies are for the world outside; no proxy can reach this machine's own loopback.
         let config = if is_loopback(url) { config.proxy(None) } else { config };
-        Arena { agent: config.build().new_agent(), url: url.to_owned(), from: None, key: None }
+        Arena {
+            agent: config.build().new_agent(),
+            url: url.to_owned(),
+            from: None,
+            key: None,
+            administers: false,
+            patience: ANSWER,
+        }
     }
 
     /// The same arena in the eyes of the player `from`.
@@ -314,7 +330,7 @@ impl Arena {
 
     fn get(&self, path: &str, query: &[(&str, Option<String>)], wait: Option<u8>) -> Result<Answer, CallError> {
         let url = format!("{}{path}", self.url);
-        let limit = ANSWER + Duration::from_secs(wait.unwrap_or(0).into());
+        let limit = self.patience + Duration::from_secs(wait.unwrap_or(0).into());
         self.with_retries(&url, limit, false, || {
             let mut request = self.agent.get(&url).config().timeout_global(Some(limit)).build();
             for (name, value) in query {
@@ -342,8 +358,8 @@ impl Arena {
         }
         let body = Value::Object(body).to_string();
         let once = random_hex()?;
-        self.with_retries(&url, ANSWER, true, || {
-            let mut request = self.agent.post(&url).config().timeout_global(Some(ANSWER)).build();
+        self.with_retries(&url, self.patience, true, || {
+            let mut request = self.agent.post(&url).config().timeout_global(Some(self.patience)).build();
             if let Some(key) = &self.key {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
@@ -411,6 +427,9 @@ impl Arena {
             ("from is required", _) => "; this arena asks for the key that your join was answered with: --auth KEY",
             ("publicKey, signature, and timestamp are required", _) => {
                 "; sign it with --sign, and \"arena identity new\" makes a key to sign with"
+            }
+            (_, Some("AUTHENTICATION_REQUIRED")) if self.administers => {
+                "; the token isn't the one of this arena's administrator"
             }
             (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth isn't one to this session",
             (_, Some("TIMESTAMP_EXPIRED")) => "; is the clock of this machine right?",
@@ -491,7 +510,8 @@ fn path(fixed: &[&str], name: Option<&str>) -> String {
     fixed.iter().copied().chain(name.as_deref()).fold(String::new(), |path, segment| path + "/" + segment)
 }
 
-fn is_loopback(url: &str) -> bool {
+/// Whether an address is this machine's own.
+pub fn is_loopback(url: &str) -> bool {
     let authority = url.split('/').nth(2).unwrap_or_default();
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,

@@ -1,6 +1,7 @@
 //! The `arena` binary: server, demo and command line in one.
 //! This file only dispatches; the verbs live in a module each, what they have in common in `args`, `client` and `exit`.
 
+mod admin;
 mod args;
 mod challenges;
 mod chat;
@@ -48,6 +49,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
             scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global), style)
         }
         Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global), style),
+        Verb::Admin { args, verb } => admin::run(verb, args, &cli.global.url, style),
         Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),
     }

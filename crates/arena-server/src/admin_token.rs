@@ -12,7 +12,7 @@ use crate::secret::{Kept, SecretFileError};
 
 /// The token that a server makes for itself.
 const KEPT: Kept = Kept {
-    file: "admin.token",
+    file: AdminToken::FILE,
     what: "the administrator's token",
     loss: "whoever administers this arena has to be told",
 };
@@ -40,6 +40,9 @@ pub enum AdminTokenError {
 }
 
 impl AdminToken {
+    /// Where a server keeps its own, in its data folder.
+    pub const FILE: &str = "admin.token";
+
     /// Fewest characters of a token. One of 24 that were drawn at random can't be guessed.
     pub const MIN_CHARS: usize = 24;
 

@@ -55,6 +55,7 @@ fn every_verb_has_help_with_examples() {
         chat
         scoring
         users
+        admin
         identity
         completions
         challenges metadata
@@ -67,6 +68,16 @@ fn every_verb_has_help_with_examples() {
         chat sync
         users get
         users update
+        admin benchmark
+        admin hide
+        admin ban
+        admin unban
+        admin bans
+        admin remove
+        admin recompute
+        admin export
+        admin import
+        admin audit
         identity new
         identity list"#]]
     .assert_eq(&names.join("\n"));
