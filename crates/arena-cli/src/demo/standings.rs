@@ -1,12 +1,11 @@
 //! The score table of the demo: means over the games of each house bot.
 
-use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 
 use super::account::Game;
 use super::bots::HOUSE;
 use crate::exit::Failure;
-use crate::output::{Style, print};
+use crate::output::{Style, Table, print};
 
 /// Sums over the games so far, in the order of [`HOUSE`].
 #[derive(Debug, Default)]
@@ -51,11 +50,9 @@ impl Standings {
                 .collect();
             return print(&json!({ "standings": standings }).to_string());
         }
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_BORDERS_ONLY);
-        table.set_header(["bot", "games", "mean security", "mean utility", "what it does"]);
+        let mut table = Table::new(&["bot", "games", "mean security", "mean utility", "what it does"]);
         for (row, bot) in rows() {
-            table.add_row([
+            table.row([
                 bot.name.to_owned(),
                 row.games.to_string(),
                 format!("{:+.2}", row.mean(row.security)),
@@ -63,9 +60,6 @@ impl Standings {
                 bot.motto.to_owned(),
             ]);
         }
-        for column in table.column_iter_mut().skip(1).take(3) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        print(&format!("\n{table}\n"))
+        print(&format!("\n{}\n", table.right(1..=3)))
     }
 }
