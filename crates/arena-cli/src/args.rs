@@ -179,10 +179,10 @@ Examples:
   arena admin remove SESSION
   arena admin export --out arena.jsonl
 
-The arena's token stands for its administrator: --token, or ARENA_ADMIN_TOKEN, or the file admin.token
-in the data folder that --data names. For an arena on this machine that is arena-data unless you say
-otherwise. What is said on a command line is for every user of the machine to read, so better not --token.
-Tables are for people; --json prints what the server answered.")]
+The arena's token stands for its administrator: --token, or ARENA_ADMIN_TOKEN, or the file
+admin.token in the data folder that --data names. For an arena on this machine that is arena-data
+unless you say otherwise. What stands on a command line is for every user of the machine to read,
+so better not --token. Tables are for people; --json prints what the server answered.")]
     Admin {
         /// Who asks.
         #[command(flatten)]
