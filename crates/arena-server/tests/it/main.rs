@@ -4,6 +4,7 @@ mod auth;
 mod deal;
 mod mcp;
 mod once;
+mod openapi;
 mod races;
 mod refusals;
 mod scoring;
