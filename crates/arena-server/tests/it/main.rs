@@ -2,6 +2,7 @@
 
 mod auth;
 mod deal;
+mod fuzz;
 mod mcp;
 mod once;
 mod openapi;
