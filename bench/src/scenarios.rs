@@ -2,8 +2,10 @@
 
 pub mod ceiling;
 pub mod fanout;
+pub mod flood;
 pub mod games;
 pub mod lists;
+pub mod mcp;
 pub mod memory;
 pub mod paced;
 pub mod scoring;
@@ -61,6 +63,13 @@ pub const LIST: &[Scenario] = &[
         about: "whole games whose players are scored against games that count for nothing, and leaderboards",
         in_all: true,
         run: scoring::run,
+    },
+    Scenario { name: "mcp", about: "the same calls over MCP and over REST", in_all: true, run: mcp::run },
+    Scenario {
+        name: "flood",
+        about: "players' requests while others send bad joins as fast as they can",
+        in_all: true,
+        run: flood::run,
     },
     Scenario {
         name: "memory",

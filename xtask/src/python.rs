@@ -50,8 +50,17 @@ fn runs(interpreter: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// An empty environment at `home`, whatever was there before.
+/// An empty environment at `home`, whatever was there before. Where Debian's package for that is missing and we may install
+/// it, as on a fresh build machine, we do.
 fn make(home: &Path) -> anyhow::Result<()> {
+    if try_makers(home)? || (rustix::process::geteuid().is_root() && install_venv() && try_makers(home)?) {
+        return Ok(());
+    }
+    bail!("tests need Python 3 and its venv module; on Debian, install the package python3-venv")
+}
+
+/// Whether one of the ways to make an environment worked.
+fn try_makers(home: &Path) -> anyhow::Result<bool> {
     for maker in MAKERS {
         if home.exists() {
             fs::remove_dir_all(home).with_context(|| format!("can't remove {}", home.display()))?;
@@ -59,9 +68,15 @@ fn make(home: &Path) -> anyhow::Result<()> {
         let mut command = Command::new(maker[0]);
         command.args(&maker[1..]).arg(home);
         match run(command) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(error) => say(&format!("{error:#}")),
         }
     }
-    bail!("tests need Python 3 and its venv module; on Debian, install the package python3-venv")
+    Ok(false)
+}
+
+fn install_venv() -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(["install", "--yes", "--no-install-recommends", "python3-venv"]);
+    run(command).inspect_err(|error| say(&format!("{error:#}"))).is_ok()
 }

@@ -40,7 +40,7 @@ impl Game {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
             created_at: Timestamp(0),
-            seed: Seed([seed; 32]),
+            seed: Some(Seed([seed; 32])),
             options: challenge.resolve(&Map::new()).expect("no overrides"),
             invites: (1..=challenge.metadata().players)
                 .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))

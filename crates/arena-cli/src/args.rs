@@ -1,4 +1,7 @@
-//! The arguments of the `arena` binary: every verb, its options, and the help that people read.
+//! The arguments of the `arena` binary: every verb, its options, and the help that people read. Those of `arena admin` are in
+//! `args/admin.rs`.
+
+mod admin;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::exit::EXIT_CODES;
 use crate::output::Style;
+
+pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -89,6 +94,8 @@ Examples:
   arena serve --config arena.toml --log-format json
 
 When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
+At the first start it also prints the administrator's token, which is kept in the data folder as
+admin.token. Set ADMIN_TOKEN to have another one (at least 24 characters).
 With --auth, session keys are made with the secret in the environment variable AUTH_SECRET (at least
 16 bytes) or, if that isn't set, with one that is made once and kept in the data folder.
 Ctrl-C or SIGTERM stops it after finishing what it accepted; a second one stops it at once.")]
@@ -129,6 +136,60 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: ChatVerb,
+    },
+    /// Leaderboards: how players stand, over all challenges or in one.
+    #[command(after_help = "\
+Examples:
+  arena scoring                     over all challenges
+  arena scoring psi                 by each strategy that scores it
+  arena scoring psi --sort win-rate:utility --limit 10
+
+Beside an average stands the interval in which the player's true average lies with 95 % confidence.
+Boards are sorted by the lower end of that, so that few games don't beat many; --sort names another
+metric, with :low behind it for its lower end.")]
+    Scoring {
+        /// Of one challenge type only, such as psi.
+        name: Option<String>,
+        /// What to sort by, such as win-rate:utility.
+        #[arg(long, value_name = "KEY")]
+        sort: Option<String>,
+        /// At most so many (the server allows up to 100).
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
+        /// Leave out so many of the first.
+        #[arg(long, value_name = "N")]
+        offset: Option<u64>,
+    },
+    /// Users: what they say of themselves.
+    #[command(after_help = "\
+Examples:
+  arena users get                   everybody
+  arena users get ada
+  arena users update --username Ada --model engine-1 --user-id ada")]
+    Users {
+        /// What to do.
+        #[command(subcommand)]
+        verb: UsersVerb,
+    },
+    /// Administer an arena: ban, hide, remove, recompute, export, import.
+    #[command(after_help = "\
+Examples:
+  arena admin audit --data arena-data      what administrators did
+  arena admin ban --user ada --reason 'sells secrets'
+  arena admin remove SESSION
+  arena admin export --out arena.jsonl
+
+The arena's token stands for its administrator: --token, or ARENA_ADMIN_TOKEN, or the file admin.token
+in the data folder that --data names. For an arena on this machine that is arena-data unless you say
+otherwise. What is said on a command line is for every user of the machine to read, so better not --token.
+Tables are for people; --json prints what the server answered.")]
+    Admin {
+        /// Who asks.
+        #[command(flatten)]
+        args: AdminArgs,
+        /// What to do.
+        #[command(subcommand)]
+        verb: AdminVerb,
     },
     /// Identities: the keys with which you sign, where an arena asks who you are.
     #[command(after_help = "\
@@ -333,6 +394,41 @@ Examples:
 Examples:
   arena identity list")]
     List,
+}
+
+/// What can be done with users.
+#[derive(Debug, Subcommand)]
+pub enum UsersVerb {
+    /// Print profiles: one, or all.
+    #[command(after_help = "\
+Examples:
+  arena users get
+  arena users get ada")]
+    Get {
+        /// One user only.
+        id: Option<String>,
+    },
+    /// Change a profile. What isn't given stays; an empty text takes back what was there.
+    #[command(after_help = "\
+Examples:
+  arena users update --username Ada --user-id ada
+  arena users update --model engine-1 --sign             of your only key, where an arena asks who you are
+  arena users update --model engine-1 --sign USER_ID     of one of several
+  arena users update --model '' --user-id ada")]
+    Update {
+        /// The name to be shown.
+        #[arg(long, value_name = "NAME", required_unless_present = "model")]
+        username: Option<String>,
+        /// What plays, such as the name of a language model.
+        #[arg(long, value_name = "MODEL")]
+        model: Option<String>,
+        /// Whose profile.
+        #[arg(long, value_name = "ID")]
+        user_id: Option<String>,
+        /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
+        #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
+        sign: Option<Option<String>>,
+    },
 }
 
 /// What can be done with the chat.

@@ -1,11 +1,16 @@
 //! A small HTTP client of an arena: the calls that players make, and what can go wrong with them.
-//! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller.
+//! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller. The
+//! administrator's calls are in `client/admin.rs`.
+
+mod admin;
+
+pub use admin::{ExportError, Subject};
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use arena_identity::KeyPair;
+use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{InviteCode, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -38,6 +43,10 @@ pub struct Arena {
     url: String,
     from: Option<String>,
     key: Option<String>,
+    /// Whether the key is the administrator's token.
+    administers: bool,
+    /// How long an answer may take, beyond the time that was asked to wait.
+    patience: Duration,
 }
 
 /// Which messages of a channel to read.
@@ -172,7 +181,14 @@ impl Arena {
             .user_agent(concat!("arena/", env!("CARGO_PKG_VERSION")));
         // Proxies are for the world outside; no proxy can reach this machine's own loopback.
         let config = if is_loopback(url) { config.proxy(None) } else { config };
-        Arena { agent: config.build().new_agent(), url: url.to_owned(), from: None, key: None }
+        Arena {
+            agent: config.build().new_agent(),
+            url: url.to_owned(),
+            from: None,
+            key: None,
+            administers: false,
+            patience: ANSWER,
+        }
     }
 
     /// The same arena in the eyes of the player `from`.
@@ -182,7 +198,7 @@ impl Arena {
 
     /// The same arena over connections of its own, as another program would have them.
     pub fn own_connection(&self) -> Arena {
-        Arena { from: self.from.clone(), key: self.key.clone(), ..Arena::at(&self.url) }
+        Arena { agent: Arena::at(&self.url).agent, ..self.clone() }
     }
 
     /// What can be played: one challenge type, or all.
@@ -232,6 +248,51 @@ impl Arena {
         self.post("/api/arena/join", body)
     }
 
+    /// Leaderboards: the global one, or those of a challenge type.
+    pub fn scoring(
+        &self,
+        name: Option<&str>,
+        sort: Option<&str>,
+        limit: Option<u32>,
+        offset: Option<u64>,
+    ) -> Result<Answer, CallError> {
+        let query = [
+            ("sort", sort.map(str::to_owned)),
+            ("limit", limit.map(|limit| limit.to_string())),
+            ("offset", offset.map(|offset| offset.to_string())),
+        ];
+        self.get(&path(&["api", "scoring"], name), &query, None)
+    }
+
+    /// Profiles: one, or all.
+    pub fn users(&self, id: Option<&str>) -> Result<Answer, CallError> {
+        self.get(&path(&["api", "users"], id), &[], None)
+    }
+
+    /// Changes the profile of `user_id`, or else of whoever speaks.
+    pub fn update_user(&self, user_id: Option<&str>, update: ProfileUpdate<'_>) -> Result<Answer, CallError> {
+        let [username, model] = profile_fields(update);
+        self.post("/api/users", [("userId", user_id.map(|user_id| json!(user_id))), username, model])
+    }
+
+    /// Changes the profile of whoever holds a key.
+    pub fn update_user_signed(
+        &self,
+        pair: &KeyPair,
+        update: ProfileUpdate<'_>,
+        now: Timestamp,
+    ) -> Result<Answer, CallError> {
+        let [username, model] = profile_fields(update);
+        let body = [
+            ("publicKey", Some(json!(pair.public_key().as_hex()))),
+            ("signature", Some(json!(pair.sign_profile_update(&update, now)))),
+            ("timestamp", Some(json!(now.0))),
+            username,
+            model,
+        ];
+        self.post("/api/users", body)
+    }
+
     /// Sends the operator of `session` an action.
     pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
         let body = [
@@ -269,7 +330,7 @@ impl Arena {
 
     fn get(&self, path: &str, query: &[(&str, Option<String>)], wait: Option<u8>) -> Result<Answer, CallError> {
         let url = format!("{}{path}", self.url);
-        let limit = ANSWER + Duration::from_secs(wait.unwrap_or(0).into());
+        let limit = self.patience + Duration::from_secs(wait.unwrap_or(0).into());
         self.with_retries(&url, limit, false, || {
             let mut request = self.agent.get(&url).config().timeout_global(Some(limit)).build();
             for (name, value) in query {
@@ -297,8 +358,8 @@ impl Arena {
         }
         let body = Value::Object(body).to_string();
         let once = random_hex()?;
-        self.with_retries(&url, ANSWER, true, || {
-            let mut request = self.agent.post(&url).config().timeout_global(Some(ANSWER)).build();
+        self.with_retries(&url, self.patience, true, || {
+            let mut request = self.agent.post(&url).config().timeout_global(Some(self.patience)).build();
             if let Some(key) = &self.key {
                 request = request.header("authorization", format!("Bearer {key}"));
             }
@@ -365,7 +426,10 @@ impl Arena {
             }
             ("from is required", _) => "; this arena asks for the key that your join was answered with: --auth KEY",
             ("publicKey, signature, and timestamp are required", _) => {
-                "; sign the join with --sign, and \"arena identity new\" makes a key to sign with"
+                "; sign it with --sign, and \"arena identity new\" makes a key to sign with"
+            }
+            (_, Some("AUTHENTICATION_REQUIRED")) if self.administers => {
+                "; the token isn't the one of this arena's administrator"
             }
             (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth isn't one to this session",
             (_, Some("TIMESTAMP_EXPIRED")) => "; is the clock of this machine right?",
@@ -436,12 +500,18 @@ fn is_broken_connection(error: &ureq::Error) -> bool {
     }
 }
 
+/// What changes about a profile, as fields of a body.
+fn profile_fields(update: ProfileUpdate<'_>) -> [(&'static str, Option<Value>); 2] {
+    [("username", update.username.map(|text| json!(text))), ("model", update.model.map(|text| json!(text)))]
+}
+
 fn path(fixed: &[&str], name: Option<&str>) -> String {
     let name = name.map(|name| utf8_percent_encode(name, SEGMENT).to_string());
     fixed.iter().copied().chain(name.as_deref()).fold(String::new(), |path, segment| path + "/" + segment)
 }
 
-fn is_loopback(url: &str) -> bool {
+/// Whether an address is this machine's own.
+pub fn is_loopback(url: &str) -> bool {
     let authority = url.split('/').nth(2).unwrap_or_default();
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,

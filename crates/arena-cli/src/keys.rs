@@ -26,17 +26,19 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The key as it is shown: who it is, and where it lies.
+    /// The key as it is shown: who it is, and where it lies, in the words of the reference's command line; besides, the
+    /// user's id by its usual name, and the public key itself.
     pub fn to_json(&self) -> Value {
         let mut shown = json!({
             "userId": self.user,
-            "publicKeyFile": self.public.display().to_string(),
-            "privateKeyFile": self.private.display().to_string(),
+            "hash": self.user,
+            "publicKey": self.public.display().to_string(),
+            "privateKey": self.private.display().to_string(),
         });
         // A public key that has been lost or broken is no reason not to show the rest.
         if let Some(key) = fs::read_to_string(&self.public).ok().and_then(|text| text.trim().parse::<PublicKey>().ok())
         {
-            shown["publicKey"] = json!(key.as_hex());
+            shown["publicKeyHex"] = json!(key.as_hex());
         }
         shown
     }
@@ -226,7 +228,7 @@ mod tests {
             ]],
         );
         assert_eq!(keys.list().unwrap().len(), 2);
-        assert_eq!(stored.to_json()["publicKey"], one.public_key().as_hex());
+        assert_eq!(stored.to_json()["publicKeyHex"], one.public_key().as_hex());
     }
 
     #[test]

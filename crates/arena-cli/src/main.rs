@@ -1,6 +1,7 @@
 //! The `arena` binary: server, demo and command line in one.
 //! This file only dispatches; the verbs live in a module each, what they have in common in `args`, `client` and `exit`.
 
+mod admin;
 mod args;
 mod challenges;
 mod chat;
@@ -11,7 +12,9 @@ mod exit;
 mod identity;
 mod keys;
 mod output;
+mod scoring;
 mod serve;
+mod users;
 
 use std::process::ExitCode;
 
@@ -42,6 +45,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
+        Verb::Scoring { name, sort, limit, offset } => {
+            scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global), style)
+        }
+        Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global), style),
+        Verb::Admin { args, verb } => admin::run(verb, args, &cli.global.url, style),
         Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),
     }

@@ -46,6 +46,57 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// A table for people. What stands in it may come from strangers, so control characters are made visible.
+pub struct Table(comfy_table::Table);
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(header: &[&str]) -> Table {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
+        table.set_header(header);
+        Table(table)
+    }
+
+    /// Adds a row: a text for each column.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.0.add_row(cells.into_iter().map(|cell| printable(&cell).replace('\n', " ")));
+    }
+
+    /// The table with these columns aligned to the right, as numbers are.
+    pub fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
+        for column in columns {
+            if let Some(column) = self.0.column_mut(column) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Right);
+            }
+        }
+        self
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A time in milliseconds since the epoch as people write it, to the second: `2023-11-14 22:13:20Z`.
+pub fn utc(ms: i64) -> String {
+    let seconds = ms.div_euclid(1000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Years that begin in March, so that the leap day is the last; in eras of 400 years, all of the same length.
+    let day = days + 719_468;
+    let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
+}
+
 /// Prints a remark on stderr.
 pub fn note(text: &str) {
     // A remark that can't be said is not worth failing for.
@@ -142,6 +193,20 @@ mod tests {
         );
         check("[ ]\n", expect!["[]"]);
         check("12345678901234567890123", expect!["12345678901234567890123"]);
+    }
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (ms, expected) in [
+            (0, "1970-01-01 00:00:00Z"),
+            (1_700_000_000_999, "2023-11-14 22:13:20Z"),
+            (951_782_400_000, "2000-02-29 00:00:00Z"),
+            (4_107_542_399_000, "2100-02-28 23:59:59Z"),
+            (4_107_542_400_000, "2100-03-01 00:00:00Z"),
+            (-1, "1969-12-31 23:59:59Z"),
+        ] {
+            assert_eq!(utc(ms), expected);
+        }
     }
 
     #[test]

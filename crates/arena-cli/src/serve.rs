@@ -1,11 +1,13 @@
 //! `arena serve`: turns arguments, environment and settings file into settings, and runs a server until it is told to stop.
 //! What a server does is `arena-server`'s; the demo starts its server through here as well.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use arena_identity::ServerSecret;
-use arena_server::{Server, Settings, StartError};
+use arena_server::{AdminToken, Server, Settings, StartError};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -23,12 +25,16 @@ use crate::output;
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
     start_log(&args.log, "info")?;
     let settings = settings(&args)?;
+    let data = settings.data.clone();
     let runtime = runtime()?;
     runtime.block_on(async {
         // Before the server starts, so that a signal that comes early is not lost.
         let stop = stop_signal()?;
         let server = start(settings).await?;
         output::print(&format!("arena listens on http://{}", server.address()))?;
+        if let Some(token) = server.new_admin_token() {
+            output::print(&introduce(token, &data))?;
+        }
         server.run(stop).await.map_err(|error| Failure::caused(Exit::Internal, &error))
     })
 }
@@ -48,6 +54,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     if settings.auth.enabled {
         settings.auth.secret = secret_of_environment()?;
     }
+    settings.admin_token = admin_token_of_environment()?;
     Ok(settings)
 }
 
@@ -56,6 +63,24 @@ fn secret_of_environment() -> Result<Option<ServerSecret>, Failure> {
     let Some(secret) = std::env::var_os("AUTH_SECRET") else { return Ok(None) };
     let refuse = |error| Failure::new(Exit::Usage, format_args!("AUTH_SECRET can't be used: {error}"));
     ServerSecret::new(secret.as_encoded_bytes()).map(Some).map_err(refuse)
+}
+
+/// The administrator's token in `ADMIN_TOKEN`, likewise.
+fn admin_token_of_environment() -> Result<Option<AdminToken>, Failure> {
+    let Some(token) = std::env::var_os("ADMIN_TOKEN") else { return Ok(None) };
+    let refuse = |error: &dyn Display| Failure::new(Exit::Usage, format_args!("ADMIN_TOKEN can't be used: {error}"));
+    // What isn't UTF-8 isn't plain ASCII either.
+    token.to_string_lossy().parse().map(Some).map_err(|error| refuse(&error))
+}
+
+/// Tells of a token that was made just now: the only time that it is shown.
+fn introduce(token: &AdminToken, data: &Path) -> String {
+    let (token, data, file) = (token.reveal(), data.display(), data.join(AdminToken::FILE));
+    format!(
+        "administrator's token: {token}\n\
+         (shown this once and kept in {}; try: arena admin audit --data {data})",
+        file.display()
+    )
 }
 
 /// Where to listen: `--listen`, else `--port` or `PORT` on the address that would be used anyway, else that.
@@ -76,7 +101,7 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
-        StartError::Store(_) | StartError::Auth(_) => Exit::StoreUnavailable,
+        StartError::Store(_) | StartError::Auth(_) | StartError::AdminToken(_) => Exit::StoreUnavailable,
     };
     Failure::caused(exit, error)
 }

@@ -14,13 +14,14 @@ use arena_store::{
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
+use crate::bans::{Actor, Bans};
 use crate::environment::Environment;
 use crate::feed::Tail;
 use crate::live::{Live, LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 
 /// How often a decision is taken anew when others were faster, before the caller is told to come again.
-const ATTEMPTS: usize = 16;
+pub(crate) const ATTEMPTS: usize = 16;
 
 /// Sessions at run time. Clones are handles to the same engine.
 #[derive(Clone)]
@@ -34,6 +35,9 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     /// The users that are benchmark models, as the store knows them: few, and asked for at the end of each game.
     pub(crate) benchmarks: RwLock<BTreeSet<UserId>>,
+    pub(crate) bans: Bans,
+    /// Held while an administrator changes what is mirrored in memory, so that mirror and store change in the same order.
+    pub(crate) administering: tokio::sync::Mutex<()>,
     pub(crate) environment: Environment,
     pub(crate) live: LiveSessions,
     pub(crate) public: PublicChannel,
@@ -45,7 +49,7 @@ pub(crate) struct Inner {
 
 /// The channel on which invites are offered. Only announcements go through its lock.
 pub(crate) struct PublicChannel {
-    posting: tokio::sync::Mutex<()>,
+    pub(crate) posting: tokio::sync::Mutex<()>,
     pub(crate) tail: RwLock<Tail>,
     pub(crate) changed: watch::Sender<u64>,
 }
@@ -67,8 +71,11 @@ impl Engine {
             changed: watch::Sender::new(0),
         };
         let benchmarks = RwLock::new(store.list_benchmarks().await?);
+        let bans = Bans::of(store.list_bans().await?);
         let inner = Inner {
             benchmarks,
+            bans,
+            administering: tokio::sync::Mutex::new(()),
             store,
             challenges: challenges.into_iter().map(|challenge| (challenge.id().to_owned(), challenge)).collect(),
             limits,
@@ -103,10 +110,11 @@ impl Engine {
     /// Takes a seat.
     ///
     /// # Errors
-    /// If the invite is unknown or used, or the store can't write.
+    /// If the invite is unknown or used, the user is banned, or the store can't write.
     pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Join { invite, user } = request;
-        self.write_invited(invite, once, respond, move |session, challenge, house, now| {
+        let joiner = Actor::Joiner(user.clone());
+        self.write_invited(invite, joiner, once, respond, move |session, challenge, house, now| {
             arena_model::join(session, challenge, house, invite, user.clone(), now)
         })
         .await
@@ -115,10 +123,10 @@ impl Engine {
     /// Lets a player act.
     ///
     /// # Errors
-    /// If there is no such session, the sender has no seat, the rules refuse, or the store can't write.
+    /// If there is no such session, the sender has no seat or is banned, the rules refuse, or the store can't write.
     pub async fn act(&self, request: Act, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Act { session: id, from, method, content } = request;
-        self.write(id, once, respond, move |session, challenge, house, now| {
+        self.write(id, Actor::Speaker(from.clone()), once, respond, move |session, challenge, house, now| {
             let Party::Player(from) = from else { return Err(EngineError::Act(ActError::NotAPlayer)) };
             arena_model::act(session, challenge, house, from, method.as_deref(), &content, now)
                 .map_err(EngineError::Act)
@@ -129,11 +137,11 @@ impl Engine {
     /// Says something in a session's chat.
     ///
     /// # Errors
-    /// If there is no such session, sender or recipient have no seat, or the store can't write.
+    /// If there is no such session, sender or recipient have no seat, the sender is banned, or the store can't write.
     pub async fn chat(&self, request: Chat, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Chat { session: id, from, to, content } = request;
         let spectators = self.inner.limits.spectators_chat;
-        self.write(id, once, respond, move |session, _, _, _| {
+        self.write(id, Actor::Speaker(from.clone()), once, respond, move |session, _, _, _| {
             Ok(arena_model::chat(session, spectators, from.clone(), to.clone(), &content)?)
         })
         .await
@@ -149,13 +157,17 @@ impl Engine {
         once: Option<Once>,
         respond: Respond,
     ) -> Result<String, EngineError> {
-        self.write_invited(invite, once, respond, move |session, _, _, _| arena_model::announce(session, invite)).await
+        self.write_invited(invite, Actor::Anybody, once, respond, move |session, _, _, _| {
+            arena_model::announce(session, invite)
+        })
+        .await
     }
 
     /// [`Engine::write`] to the session that an invite belongs to.
     async fn write_invited<D>(
         &self,
         invite: InviteCode,
+        actor: Actor,
         once: Option<Once>,
         respond: Respond,
         decide: D,
@@ -165,7 +177,7 @@ impl Engine {
     {
         let unknown = move || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
-        let written = self.write(id, once, respond, move |session, challenge, house, now| {
+        let written = self.write(id, actor, once, respond, move |session, challenge, house, now| {
             decide(session, challenge, house, now).map_err(|error| match error {
                 JoinError::NotInvited => unknown(),
                 JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
@@ -182,6 +194,7 @@ impl Engine {
     async fn write<D>(
         &self,
         id: SessionId,
+        actor: Actor,
         once: Option<Once>,
         respond: Respond,
         decide: D,
@@ -192,7 +205,7 @@ impl Engine {
         let inner = Arc::clone(&self.inner);
         finish(tokio::spawn(async move {
             let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.transition(&live, once, respond, decide).await
+            inner.transition(&live, actor, once, respond, decide).await
         }))
         .await
     }
@@ -258,7 +271,8 @@ impl Engine {
     }
 }
 
-async fn finish(task: tokio::task::JoinHandle<Result<String, EngineError>>) -> Result<String, EngineError> {
+/// What a task came to that goes on even if its caller doesn't.
+pub(crate) async fn finish<T>(task: tokio::task::JoinHandle<Result<T, EngineError>>) -> Result<T, EngineError> {
     match task.await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
@@ -288,7 +302,7 @@ impl Inner {
             id: self.environment.session_id(now),
             challenge: request.challenge,
             created_at: now,
-            seed: self.environment.seed(),
+            seed: Some(self.environment.seed()),
             options,
             invites: (0..challenge.metadata().players).map(|_| self.environment.invite(now)).collect(),
         };
@@ -318,6 +332,7 @@ impl Inner {
     async fn transition<D>(
         &self,
         live: &Live,
+        actor: Actor,
         once: Option<Once>,
         respond: Respond,
         decide: D,
@@ -341,6 +356,7 @@ impl Inner {
                 }
                 (Arc::clone(&committed.session), committed.chat.len(), committed.operator.len())
             };
+            self.bans.admit(&actor, &before)?;
             let challenge = self.challenge(&before.facts.challenge)?;
             let now = self.environment.now();
             let Transition { after, drafts } = {
@@ -446,7 +462,7 @@ impl Inner {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
         let last_activity = live.committed.read().last_activity;
         let nobody = Box::new(|_: &Written<'_>| String::new());
-        self.transition(&live, None, nobody, move |session, challenge, house, now| {
+        self.transition(&live, Actor::Anybody, None, nobody, move |session, challenge, house, now| {
             Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
         })
         .await

@@ -17,13 +17,13 @@ const WATCHED_TAIL: (usize, usize) = (4096, 1024 * 1024);
 #[derive(Debug)]
 pub struct Posted {
     message: ChatMessage,
-    whole: OnceLock<Bytes>,
+    readable: OnceLock<Bytes>,
     redacted: OnceLock<Bytes>,
 }
 
 impl Posted {
     pub(crate) fn new(message: ChatMessage) -> Posted {
-        Posted { message, whole: OnceLock::new(), redacted: OnceLock::new() }
+        Posted { message, readable: OnceLock::new(), redacted: OnceLock::new() }
     }
 
     /// Its place in the channel, from 1.
@@ -34,7 +34,7 @@ impl Posted {
     /// The message as JSON, as [`redact`] shows it to `viewer`. Written once, however many look.
     pub fn json(&self, viewer: Viewer, ended: bool, reveal_chat: bool) -> &Bytes {
         let view = redact(&self.message, viewer, ended, reveal_chat);
-        let cached = if view.is_redacted() { &self.redacted } else { &self.whole };
+        let cached = if view.is_readable() { &self.readable } else { &self.redacted };
         cached.get_or_init(|| serde_json::to_vec(&view).expect("texts and numbers are JSON").into())
     }
 }
@@ -69,6 +69,11 @@ impl Tail {
                 self.bytes -= old.message.content.len();
             }
         }
+    }
+
+    /// Lets go of all messages: whoever reads next finds them in the store, as they are there now.
+    pub(crate) fn forget(&mut self) {
+        *self = Tail::of_len(self.len);
     }
 
     /// Messages from index `from` on, at most `limit`; `None` if some of them are only in the store.
@@ -117,6 +122,7 @@ mod tests {
             content: "x".repeat(bytes),
             method: None,
             at: Timestamp(0),
+            hidden: None,
         }
     }
 

@@ -3,18 +3,25 @@
 //! The rules decide (`arena-model`), the store remembers (`arena-store`); this crate brings the two together, one
 //! transition at a time per session and all sessions beside each other. It knows nothing of HTTP.
 
+mod admin;
+mod bans;
 mod channels;
 mod deadlines;
 mod engine;
 mod environment;
+mod export;
 mod feed;
+mod import;
 mod live;
 mod request;
 mod users;
 
+pub use admin::Administrator;
 pub use channels::Subscription;
 pub use engine::Engine;
 pub use environment::Environment;
+pub use export::{Export, Exported};
 pub use feed::{Posted, Snapshot};
+pub use import::{Import, ImportReport, Skipped};
 pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
 pub use users::ChangeProfile;

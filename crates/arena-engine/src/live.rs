@@ -99,6 +99,22 @@ impl Live {
         self.wake();
     }
 
+    /// Lets go of the messages in memory, and wakes whoever is watching.
+    pub(crate) fn forget_tails(&self) {
+        {
+            let mut committed = self.committed.write();
+            committed.chat.forget();
+            committed.operator.forget();
+        }
+        self.wake();
+    }
+
+    /// Shows that the session is gone. The caller holds `deciding`.
+    pub(crate) fn show_removed(&self) {
+        self.committed.write().removed = true;
+        self.wake();
+    }
+
     pub(crate) fn wake(&self) {
         self.changed.send_modify(|count| *count += 1);
     }
@@ -203,6 +219,14 @@ impl LiveSessions {
     /// Lets go of a session: it leaves memory when nobody holds it any more.
     pub(crate) fn forget(&self, id: SessionId) {
         self.shard(id).lock().kept.remove(&id);
+    }
+
+    /// Lets go of a session that has been removed, so that another one may be found by its id. Whoever holds it goes on
+    /// seeing that it was removed.
+    pub(crate) fn evict(&self, id: SessionId) {
+        let mut shard = self.shard(id).lock();
+        shard.kept.remove(&id);
+        shard.all.remove(&id);
     }
 
     /// Lets go of all sessions that nobody has used since the last call but one.

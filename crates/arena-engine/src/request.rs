@@ -1,8 +1,8 @@
 //! What the engine is asked to do, and why it doesn't.
 
 use arena_model::{
-    ActError, ChallengeType, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, RestoreError, Session,
-    SessionId, UserId,
+    ActError, ChallengeType, Channel, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, RestoreError,
+    Session, SessionId, UserId,
 };
 use arena_store::StoreError;
 use serde_json::{Map, Value};
@@ -101,6 +101,20 @@ pub enum EngineError {
     /// The user has a seat already.
     #[error("This user has already joined, and nobody may hold two seats of a session here.")]
     SelfPlay,
+    /// The user or the address isn't let in.
+    #[error("banned from this arena: {reason}")]
+    Banned {
+        /// Why.
+        reason: String,
+    },
+    /// There is no such message.
+    #[error("there is no message {index} in {channel}")]
+    UnknownMessage {
+        /// The channel.
+        channel: Channel,
+        /// The place in it.
+        index: u64,
+    },
     /// The signature was good for another change.
     #[error("the signature has been used")]
     SignatureUsed,

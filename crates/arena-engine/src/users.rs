@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arena_model::{
     Board, Order, ProfileChange, Scoring, ScoringEntry, Session, Standings, UserId, UserProfile, identities,
 };
-use arena_store::{CommitError, Page, ProfileWrite, Recount, Totals};
+use arena_store::{CommitError, Page, ProfileWrite, Totals};
 
 use crate::engine::{Engine, repeat};
 use crate::request::{EngineError, Once};
@@ -63,7 +63,8 @@ impl Engine {
     /// Changes a profile. The answer is what `respond` makes of it, or what was answered to the same request before.
     ///
     /// # Errors
-    /// [`EngineError::SignatureUsed`] if the signature was good for another change; or if the store can't write.
+    /// [`EngineError::SignatureUsed`] if the signature was good for another change; or if the user is banned, or the store
+    /// can't write.
     pub async fn change_profile(
         &self,
         request: ChangeProfile,
@@ -74,6 +75,7 @@ impl Engine {
             return Ok(answer);
         }
         let ChangeProfile { user, change, signature } = request;
+        self.inner.bans.admit_user(&user)?;
         let mut keys: Vec<([u8; 32], [u8; 32])> = once.iter().map(|once| (once.key, once.request)).collect();
         keys.extend(signature.map(|signature| (signature, signature)));
         let write = ProfileWrite { user, change, respond, once: keys, at: self.now() };
@@ -130,29 +132,6 @@ impl Engine {
     /// If the store can't be read.
     pub async fn read_totals(&self) -> Result<Totals, EngineError> {
         Ok(self.inner.store.read_totals().await?)
-    }
-
-    /// Says whether a user is a benchmark model; from the next ended game on it counts as one.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn set_benchmark(&self, user: UserId, benchmark: bool) -> Result<UserProfile, EngineError> {
-        let profile = self.inner.store.set_benchmark(user.clone(), benchmark).await.map_err(unwritten)?;
-        let mut benchmarks = self.inner.benchmarks.write();
-        if benchmark {
-            benchmarks.insert(user);
-        } else {
-            benchmarks.remove(&user);
-        }
-        Ok(profile)
-    }
-
-    /// Counts all games anew and mends what differs.
-    ///
-    /// # Errors
-    /// If the store can't be read or written.
-    pub async fn recount(&self) -> Result<Recount, EngineError> {
-        self.inner.store.recount().await.map_err(unwritten)
     }
 }
 

@@ -15,6 +15,12 @@ pub struct IdError {
     expected: &'static str,
 }
 
+impl IdError {
+    pub(crate) fn expected(expected: &'static str) -> IdError {
+        IdError { expected }
+    }
+}
+
 /// Lower-case hyphenated UUIDs only, so that one id has one spelling.
 fn canonical_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
     let canonical = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());

@@ -4,9 +4,11 @@
 //! randomness as a [`Seed`]. Storage is `arena-store`'s, concurrency `arena-engine`'s, the wire `arena-server`'s.
 
 mod challenge;
+mod hex;
 mod id;
 mod message;
 mod operator;
+mod record;
 mod score;
 mod scoring;
 mod seed;
@@ -16,8 +18,9 @@ mod view;
 
 pub use challenge::{Author, Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, RestoreError, Rules};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
-pub use message::{Channel, ChatMessage, Draft, Party};
+pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
+pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
     Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, STRATEGIES, Scoring, ScoringEntry, ScoringError,
@@ -29,4 +32,7 @@ pub use session::{
     Transition, act, announce, chat, join, open, wake,
 };
 pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};
-pub use view::{GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, view};
+pub use view::{
+    GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, reveal_message, reveal_session,
+    view,
+};

@@ -1,8 +1,11 @@
 //! Messages, their channels, and who speaks in them.
 
 use std::fmt;
+use std::str::FromStr;
 
-use crate::{InviteCode, SessionId, Timestamp};
+use sha2::{Digest, Sha256};
+
+use crate::{IdError, InviteCode, SessionId, Timestamp, hex};
 
 /// An ordered stream of messages. Indexes in it are 1, 2, 3 … in commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,6 +62,32 @@ impl fmt::Display for Party {
     }
 }
 
+/// SHA-256 of a message's content: what stays of it when an administrator has hidden the message, so that whoever still
+/// has the content can show what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContentHash(pub [u8; 32]);
+
+impl ContentHash {
+    /// The hash of a content, taken over its UTF-8.
+    pub fn of(content: &str) -> ContentHash {
+        ContentHash(Sha256::digest(content).into())
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0))
+    }
+}
+
+impl FromStr for ContentHash {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        hex::decode(text).map(ContentHash).ok_or(IdError::expected("a SHA-256 (64 lower-case hex digits)"))
+    }
+}
+
 /// A stored message. It can't be serialised; [`crate::redact`] makes what a viewer may see.
 ///
 /// ```compile_fail
@@ -75,12 +104,14 @@ pub struct ChatMessage {
     pub from: Party,
     /// Whom it is for; nobody in particular means everybody.
     pub to: Option<Party>,
-    /// The text.
+    /// The text; nothing if it is hidden.
     pub content: String,
     /// The method that it called, if it records an action.
     pub method: Option<String>,
     /// When it was committed.
     pub at: Timestamp,
+    /// What stays of the content, if an administrator has hidden it.
+    pub hidden: Option<ContentHash>,
 }
 
 /// A message that a transition has caused, before it has a place in its channel.
@@ -102,6 +133,6 @@ impl Draft {
     /// The message that this becomes at `index` of its channel.
     pub fn at(self, index: u64, at: Timestamp) -> ChatMessage {
         let Draft { channel, from, to, content, method } = self;
-        ChatMessage { channel, index, from, to, content, method, at }
+        ChatMessage { channel, index, from, to, content, method, at, hidden: None }
     }
 }

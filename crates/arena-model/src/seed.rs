@@ -12,6 +12,8 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
+use crate::hex;
+
 /// The recorded 256-bit seed of one session. Secret until the session has ended.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed(pub [u8; 32]);
@@ -19,12 +21,17 @@ pub struct Seed(pub [u8; 32]);
 impl Seed {
     /// What is published when the session is created: SHA-256 of the seed, in hex.
     pub fn commitment(&self) -> String {
-        hex(&Sha256::digest(self.0))
+        hex::encode(&Sha256::digest(self.0))
     }
 
     /// The seed in hex: the SHA-256 of these 32 bytes is the commitment.
     pub fn reveal(&self) -> String {
-        hex(&self.0)
+        hex::encode(&self.0)
+    }
+
+    /// The seed that [`Seed::reveal`] gave; `None` if the text isn't one.
+    pub fn from_revealed(text: &str) -> Option<Seed> {
+        hex::decode(text).map(Seed)
     }
 
     /// The stream of random numbers for one purpose. Equal seed and purpose, equal stream.
@@ -76,14 +83,6 @@ impl SeedRng {
         }
         drawn
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -23,8 +23,9 @@ pub struct SessionFacts {
     pub challenge: String,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Where its randomness comes from. Secret until the end.
-    pub seed: Seed,
+    /// Where its randomness comes from. Secret until the end. Sessions that were imported after their end may have none:
+    /// not every arena keeps seeds.
+    pub seed: Option<Seed>,
     /// The options that it is played with.
     pub options: Value,
     /// One code per seat. Secret until their players have joined.
@@ -226,9 +227,13 @@ pub enum ChatError {
     UnknownRecipient,
 }
 
+/// Why a session that isn't over has a seed.
+const SEEDED: &str = "only a session that was imported after its end may lack a seed";
+
 /// A new session: seats empty, cards dealt.
 pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patience) -> Session {
-    let state = challenge.create(&facts.options, &facts.seed).serialize();
+    let seed = facts.seed.as_ref().expect(SEEDED);
+    let state = challenge.create(&facts.options, seed).serialize();
     let size = facts.invites.len();
     Session {
         version: 1,
@@ -442,7 +447,8 @@ fn play<E>(
     let scores = std::mem::take(&mut session.scores);
     let attributions = std::mem::take(&mut session.attributions);
     let size = facts.invites.len();
-    let mut table = Table::new(&facts.seed, &players, size, now, scores, attributions, session.deadline);
+    let seed = facts.seed.as_ref().expect(SEEDED);
+    let mut table = Table::new(seed, &players, size, now, scores, attributions, session.deadline);
     decide(operator.as_mut(), &mut table)?;
 
     let Table { scores, attributions, deadline, outbox, ended, .. } = table;

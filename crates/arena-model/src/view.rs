@@ -3,6 +3,9 @@
 //! [`Session`] and [`ChatMessage`] can't be serialised. What can is made here, by [`view`], [`game_ended`] and
 //! [`redact`], from who is looking. Until a session has ended nobody sees another's secret through it: no state of the
 //! game, no identities, no scores, no unclaimed invite.
+//!
+//! [`reveal_session`] and [`reveal_message`] show everything at any time: that is the administrator's export and nothing else's.
+//! They are functions of their own rather than one more [`Viewer`], so that nothing that a request says can lead there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +16,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Session, Status, Timestamp, UserId,
-    UserProfile,
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Seed, Session, Status, Timestamp,
+    UserId, UserProfile,
 };
 
 /// Who is looking.
@@ -50,9 +53,10 @@ pub struct SessionView<'s> {
     #[schema(value_type = Object)]
     game_state: &'s RawValue,
     game_category: GameCategory,
-    /// SHA-256 of the seed, as hexadecimal digits.
+    /// SHA-256 of the seed, as hexadecimal digits; not there where the seed isn't known, as of an imported session.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    seed_commitment: String,
+    seed_commitment: Option<String>,
     /// The options that the session is played with.
     #[schema(value_type = Object)]
     options: &'s serde_json::Value,
@@ -123,9 +127,8 @@ pub struct GameEndedView<'s> {
 
 /// A session as `viewer` may see it.
 pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
-    let facts = &*session.facts;
     let ended = session.status() == Status::Ended;
-    let shows = |invite: InviteCode| {
+    let shows_invite = |invite: InviteCode| {
         ended
             || session.seat_of(invite).is_some()
             || match viewer {
@@ -134,35 +137,51 @@ pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
                 Viewer::Nobody | Viewer::Player(_) => false,
             }
     };
-    let invite_text = |invite: &InviteCode| if shows(*invite) { invite.to_string() } else { "inv_hidden".to_owned() };
-    let game_state = if ended { session.state.as_str() } else { "{}" };
+    session_view(session, shows_invite, ended, ended || viewer == Viewer::Creator)
+}
+
+/// A session with all there is to it, whatever its phase. For the administrator's export only.
+pub fn reveal_session(session: &Session) -> SessionView<'_> {
+    session_view(session, |_| true, true, true)
+}
+
+/// `told`: whether what is secret until the end is shown.
+fn session_view(
+    session: &Session,
+    shows_invite: impl Fn(InviteCode) -> bool,
+    told: bool,
+    shows_scores: bool,
+) -> SessionView<'_> {
+    let facts = &*session.facts;
+    let invite_text =
+        |invite: &InviteCode| if shows_invite(*invite) { invite.to_string() } else { "inv_hidden".to_owned() };
+    let game_state = if told { session.state.as_str() } else { "{}" };
     SessionView {
         id: facts.id.to_string(),
         name: &facts.challenge,
         created_at: facts.created_at,
         challenge_type: &facts.challenge,
         invites: facts.invites.iter().map(invite_text).collect(),
-        state: state_view(session, ended || viewer == Viewer::Creator),
+        state: state_view(session, told, shows_scores),
         game_state: serde_json::from_str(game_state).expect("Operator::serialize() gives JSON"),
         game_category: match session.phase {
             Phase::Ended { category, .. } => category,
             Phase::Open | Phase::Active => GameCategory::Train,
         },
-        seed_commitment: facts.seed.commitment(),
+        seed_commitment: facts.seed.as_ref().map(Seed::commitment),
         options: &facts.options,
-        seed: ended.then(|| facts.seed.reveal()),
+        seed: facts.seed.as_ref().filter(|_| told).map(Seed::reveal),
     }
 }
 
-fn state_view(session: &Session, shows_scores: bool) -> StateView<'_> {
+fn state_view(session: &Session, told: bool, shows_scores: bool) -> StateView<'_> {
     let player = |seat: crate::Seat| session.seats[seat.0].invite.to_string();
     let (completed_at, ending) = match session.phase {
         Phase::Ended { at, ending, .. } => (Some(at), Some(ending)),
         Phase::Open | Phase::Active => (None, None),
     };
-    let ended = ending.is_some();
-    let identities = session.seats.iter().filter(|_| ended);
-    let attributions = session.attributions.iter().filter(|_| ended);
+    let identities = session.seats.iter().filter(|_| told);
+    let attributions = session.attributions.iter().filter(|_| told);
     StateView {
         status: session.status().as_str(),
         completed_at,
@@ -185,7 +204,7 @@ fn state_view(session: &Session, shows_scores: bool) -> StateView<'_> {
 
 /// What is announced of a session that has ended; `None` while it hasn't. `profiles` are those of [`identities`].
 pub fn game_ended<'s>(session: &'s Session, profiles: &'s BTreeMap<UserId, UserProfile>) -> Option<GameEndedView<'s>> {
-    (session.status() == Status::Ended).then(|| GameEndedView { state: state_view(session, true), profiles })
+    (session.status() == Status::Ended).then(|| GameEndedView { state: state_view(session, true, true), profiles })
 }
 
 /// Everybody whose identity is visible in these sessions.
@@ -198,13 +217,13 @@ pub fn identities<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> BTreeS
 #[derive(Debug)]
 pub struct MessageView<'m> {
     message: &'m ChatMessage,
-    redacted: bool,
+    readable: bool,
 }
 
 impl MessageView<'_> {
-    /// Whether the text is withheld.
-    pub fn is_redacted(&self) -> bool {
-        self.redacted
+    /// Whether the viewer may read the message. There are only these two views of one.
+    pub fn is_readable(&self) -> bool {
+        self.readable
     }
 }
 
@@ -213,6 +232,9 @@ impl MessageView<'_> {
 /// A message to somebody is for that party and its sender alone. On the operator channel all is told once the session
 /// has ended; what players told each other in private stays theirs, unless `reveal_chat` says otherwise. A redacted
 /// message keeps its place, its parties and its time, and loses its text and its method, which may be the secret.
+///
+/// A message that an administrator has hidden has no text for anybody. Whoever may read it gets the hash of the text
+/// instead; to others it looks like any message that they may not read, since a hash gives a short secret away.
 pub fn redact(message: &ChatMessage, viewer: Viewer, ended: bool, reveal_chat: bool) -> MessageView<'_> {
     let told = ended && (reveal_chat || matches!(message.channel, Channel::Operator(_)));
     let concerned = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
@@ -220,24 +242,33 @@ pub fn redact(message: &ChatMessage, viewer: Viewer, ended: bool, reveal_chat: b
         None => true,
         Some(to) => told || concerned(to) || concerned(&message.from),
     };
-    MessageView { message, redacted: !readable }
+    MessageView { message, readable }
+}
+
+/// A message with all there is to it. For the administrator's export only.
+pub fn reveal_message(message: &ChatMessage) -> MessageView<'_> {
+    MessageView { message, readable: true }
 }
 
 impl Serialize for MessageView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let message = self.message;
+        let MessageView { message, readable } = *self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("channel", &Text(&message.channel))?;
         map.serialize_entry("from", &Text(&message.from))?;
         if let Some(to) = &message.to {
             map.serialize_entry("to", &Text(to))?;
         }
-        map.serialize_entry("content", if self.redacted { "" } else { &message.content })?;
+        map.serialize_entry("content", if readable { message.content.as_str() } else { "" })?;
         map.serialize_entry("index", &message.index)?;
         map.serialize_entry("timestamp", &message.at)?;
-        if self.redacted {
+        if !readable || message.hidden.is_some() {
             map.serialize_entry("redacted", &true)?;
-        } else if let Some(method) = &message.method {
+        }
+        if let Some(hash) = message.hidden.as_ref().filter(|_| readable) {
+            map.serialize_entry("contentSha256", &Text(hash))?;
+        }
+        if let Some(method) = message.method.as_ref().filter(|_| readable) {
             map.serialize_entry("type", method)?;
         }
         map.end()
@@ -261,8 +292,11 @@ struct MessageShape {
     #[schema(minimum = 1)]
     index: u64,
     timestamp: Timestamp,
-    /// Whether the text is withheld from this viewer.
+    /// Whether the text is withheld from this viewer, or was hidden by the administrator.
     redacted: Option<bool>,
+    /// SHA-256 of the text, as hexadecimal digits, where the administrator has hidden it.
+    #[schema(rename = "contentSha256", pattern = "^[0-9a-f]{64}$")]
+    content_sha256: Option<String>,
     /// The method that it called, if it records an action.
     #[schema(rename = "type")]
     method: Option<String>,
@@ -296,7 +330,7 @@ impl<T: std::fmt::Display> Serialize for Text<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SessionId;
+    use crate::{ContentHash, SessionId};
     use proptest::prelude::*;
 
     fn invite(n: u8) -> InviteCode {
@@ -315,14 +349,17 @@ mod tests {
         let session = SessionId(uuid::Uuid::from_u128(7));
         let channel =
             prop_oneof![Just(Channel::Chat(session)), Just(Channel::Operator(session)), Just(Channel::Invites)];
-        (channel, party(), prop::option::of(party())).prop_map(|(channel, from, to)| ChatMessage {
-            channel,
-            index: 1,
-            from,
-            to,
-            content: "THE SECRET".to_owned(),
-            method: Some("THE METHOD".to_owned()),
-            at: Timestamp(5),
+        (channel, party(), prop::option::of(party()), any::<bool>()).prop_map(|(channel, from, to, hidden)| {
+            ChatMessage {
+                channel,
+                index: 1,
+                from,
+                to,
+                content: if hidden { "" } else { "THE SECRET" }.to_owned(),
+                method: Some("THE METHOD".to_owned()),
+                at: Timestamp(5),
+                hidden: hidden.then(|| ContentHash::of("THE SECRET")),
+            }
         })
     }
 
@@ -348,10 +385,26 @@ mod tests {
             };
             let view = redact(&message, viewer, ended, reveal_chat);
             let text = serde_json::to_string(&view).expect("JSON");
-            prop_assert_eq!(text.contains("THE SECRET"), expected);
+            let hidden = message.hidden.is_some();
+            let hash = ContentHash::of("THE SECRET").to_string();
+            prop_assert_eq!(text.contains("THE SECRET"), expected && !hidden);
+            prop_assert_eq!(text.contains(&hash), expected && hidden);
             prop_assert_eq!(text.contains("THE METHOD"), expected);
-            prop_assert_eq!(text.contains("redacted"), !expected);
-            prop_assert_eq!(view.is_redacted(), !expected);
+            prop_assert_eq!(text.contains(r#""redacted":true"#), !expected || hidden);
+            prop_assert_eq!(view.is_readable(), expected);
+        }
+
+        // To who may not read it, nothing tells a hidden message from others.
+        #[test]
+        fn who_may_not_read_a_message_can_not_tell_whether_it_is_hidden(
+            message in message(), viewer in viewer(), ended in any::<bool>(), reveal_chat in any::<bool>(),
+        ) {
+            let text = |message: &ChatMessage| {
+                let view = redact(message, viewer, ended, reveal_chat);
+                (!view.is_readable()).then(|| serde_json::to_string(&view).expect("JSON"))
+            };
+            let plain = ChatMessage { hidden: None, content: "THE SECRET".to_owned(), ..message.clone() };
+            prop_assert_eq!(text(&message), text(&plain));
         }
     }
 }

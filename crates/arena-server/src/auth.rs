@@ -1,15 +1,44 @@
 //! Authentication mode: the secret behind session keys, the proofs in requests, and where signatures are checked.
 //! Who makes a request is found out in `identity.rs`.
 
-use arena_identity::{Proof, ProofError, ServerSecret};
+use std::path::Path;
+
+use arena_identity::{Proof, ProofError, SecretError, ServerSecret};
 use arena_model::Timestamp;
 use axum::http::StatusCode;
 
 use crate::error::{ApiError, ApiResult};
 use crate::request::Fields;
-use crate::secret::{self, AuthError};
+use crate::secret::{Kept, SecretFileError};
 use crate::settings::Settings;
 use crate::verifier::Verifier;
+
+/// The secret behind session keys.
+const SECRET: Kept = Kept {
+    file: "auth.secret",
+    what: "the secret behind session keys",
+    loss: "players who are in the middle of a game can't go on",
+};
+
+/// Why a server can't authenticate.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The secret in the data folder can't be used.
+    #[error(transparent)]
+    Secret(#[from] SecretFileError),
+    /// It isn't a secret.
+    #[error("the secret {file} is no good")]
+    Bad {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        source: SecretError,
+    },
+    /// The system gives no thread to check signatures on.
+    #[error("can't start the thread that checks signatures")]
+    Thread(#[source] std::io::Error),
+}
 
 /// What a server needs to know whom it talks to. A server in standalone mode has none of it.
 pub(crate) struct Auth {
@@ -28,11 +57,17 @@ impl Auth {
         }
         let secret = match &settings.auth.secret {
             Some(secret) => secret.clone(),
-            None => secret::load_or_make(&settings.data)?,
+            None => load_secret(&settings.data)?,
         };
         let verifier = Verifier::start(settings.limits.signature_queue).map_err(AuthError::Thread)?;
         Ok(Some(Auth { secret, verifier }))
     }
+}
+
+fn load_secret(folder: &Path) -> Result<ServerSecret, AuthError> {
+    let loaded = SECRET.load_or_make(folder)?;
+    let bad = |source| AuthError::Bad { file: folder.join(SECRET.file).display().to_string(), source };
+    ServerSecret::new(loaded.text.as_bytes()).map_err(bad)
 }
 
 /// The fields of a proof, each of which has to be there.
@@ -61,6 +96,23 @@ impl From<ProofError> for ApiError {
             ProofError::MalformedKey(_) | ProofError::MalformedSignature | ProofError::Invalid => {
                 refuse("INVALID_SIGNATURE", "Invalid signature")
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_secret_in_the_data_folder_has_to_be_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = load_secret(folder.path()).expect("made");
+        assert_eq!(load_secret(folder.path()).expect("read"), made);
+        for text in ["", "\n\n\n                  \n"] {
+            std::fs::write(folder.path().join(SECRET.file), text).expect("its mode stays");
+            let error = load_secret(folder.path()).expect_err("no secret to use");
+            assert!(matches!(error, AuthError::Bad { .. }), "{error}");
         }
     }
 }

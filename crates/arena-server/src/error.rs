@@ -88,6 +88,8 @@ impl From<EngineError> for ApiError {
             EngineError::UnknownInvite(_) => bad_request("INVITE_NOT_FOUND"),
             EngineError::InviteUsed(_) => bad_request("INVITE_ALREADY_USED"),
             EngineError::SelfPlay => bad_request("SELF_PLAY"),
+            EngineError::Banned { .. } => ApiError::new(StatusCode::FORBIDDEN, "BANNED", message),
+            EngineError::UnknownMessage { .. } => ApiError::not_found("MESSAGE_NOT_FOUND", message),
             EngineError::SignatureUsed => {
                 ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature has been used; sign again")
             }

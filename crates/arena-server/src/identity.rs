@@ -127,7 +127,7 @@ fn only<'r>(texts: &[&'r str]) -> Option<Option<&'r str>> {
 
 /// The key in an `Authorization` header. In another form than `Bearer KEY` it is no key, and so a wrong one: who sends
 /// it means to be somebody, and shall hear that it failed.
-fn bearer(value: &HeaderValue) -> &str {
+pub(crate) fn bearer(value: &HeaderValue) -> &str {
     let credentials = value.to_str().ok().and_then(|text| text.split_once(' '));
     match credentials {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim_matches(' '),
@@ -135,7 +135,7 @@ fn bearer(value: &HeaderValue) -> &str {
     }
 }
 
-fn unauthenticated() -> ApiError {
+pub(crate) fn unauthenticated() -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, "AUTHENTICATION_REQUIRED", "Authentication required")
 }
 

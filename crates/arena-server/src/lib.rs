@@ -2,6 +2,7 @@
 //!
 //! Handlers parse, call the engine, and word the answer; they decide nothing. The list of routes is `routes.rs`.
 
+mod admin_token;
 mod answer;
 mod arena;
 mod auth;
@@ -18,7 +19,9 @@ mod server;
 mod settings;
 mod verifier;
 
-pub use secret::AuthError;
+pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
+pub use auth::AuthError;
+pub use secret::SecretFileError;
 pub use server::{ServeError, Server, StartError};
 pub use settings::{
     AuthSettings, ChallengeSettings, LimitSettings, ScoringSettings, SessionSettings, Settings, SettingsError,

@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    async fn endpoint(rest: Router) -> (Endpoint, TempDir) {
+    async fn endpoint(tools: ToolSet, rest: Router) -> (Endpoint, TempDir) {
         let folder = tempfile::tempdir().expect("a temp folder");
         let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
         let limits = Limits {
@@ -360,7 +360,7 @@ mod tests {
         };
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
         let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");
-        (Endpoint::new(ToolSet::arena(false), Arena::new(engine, settings, None), rest), folder)
+        (Endpoint::new(tools, Arena::new(engine, settings, None), rest), folder)
     }
 
     /// A call, as a client of the revision with a handshake sends it, or of the one without.
@@ -401,7 +401,7 @@ mod tests {
             .route("/api/arena/sync", get(|request: Request| async move { request.uri().to_string() }))
             .route("/api/arena/join", axum::routing::post(|| async { (StatusCode::BAD_REQUEST, r#"{"error":"no"}"#) }))
             .route("/api/arena/message", axum::routing::post(|| async { StatusCode::SERVICE_UNAVAILABLE }));
-        let (endpoint, _folder) = endpoint(rest).await;
+        let (endpoint, _folder) = endpoint(ToolSet::arena(false), rest).await;
         let message = json!({ "challengeId": "c", "from": "f", "messageType": "m", "content": "\u{1}\"" });
         for (tool, arguments) in [
             ("challenge_sync", json!({ "channel": "c", "from": "f" })),
@@ -423,6 +423,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn keys_that_the_client_always_sends_go_along_unless_the_call_has_one() {
+        let echo = get(|request: Request| async move {
+            let bearers: Vec<_> = request.headers().get_all(header::AUTHORIZATION).iter().collect();
+            format!("{} {bearers:?}", request.uri())
+        });
+        let (endpoint, _folder) = endpoint(ToolSet::chat(true), Router::new().route("/api/chat/sync", echo)).await;
+        let ask = |arguments: Value| {
+            let mut request = request(true, "sync", &arguments);
+            *request.uri_mut() = "/api/chat/mcp?x=1&key=a%20b&key=c".parse().expect("a URI");
+            request.headers_mut().append(header::AUTHORIZATION, HeaderValue::from_static("Bearer d"));
+            request.headers_mut().append(header::AUTHORIZATION, HeaderValue::from_static("Bearer e"));
+            endpoint.clone().answer(request)
+        };
+        let text =
+            async |arguments| told(ask(arguments).await.expect("an answer")).await["result"]["content"][0].take();
+        assert_eq!(
+            text(json!({ "channel": "c", "wait": 1 })).await["text"],
+            r#"/api/chat/sync?limit=500&channel=c&wait=1&key=a%20b&key=c ["Bearer d", "Bearer e"]"#
+        );
+        assert_eq!(
+            text(json!({ "channel": "c", "wait": 1, "key": "f&g" })).await["text"],
+            "/api/chat/sync?limit=500&channel=c&wait=1&key=f%26g []"
+        );
+    }
+
+    #[tokio::test]
     async fn a_caller_who_hangs_up_waits_no_longer() {
         let (say, mut heard) = mpsc::unbounded_channel();
         let wait = get(move || {
@@ -433,7 +459,7 @@ mod tests {
                 std::future::pending::<()>().await;
             }
         });
-        let (endpoint, _folder) = endpoint(Router::new().route("/api/arena/sync", wait)).await;
+        let (endpoint, _folder) = endpoint(ToolSet::arena(false), Router::new().route("/api/arena/sync", wait)).await;
         let arguments = json!({ "channel": "c", "from": "f" });
         let in_place = endpoint.clone().answer(request(true, "challenge_sync", &arguments));
         let by_sdk = told_by_sdk(&endpoint, request(true, "challenge_sync", &arguments));

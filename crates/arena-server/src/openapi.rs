@@ -38,13 +38,14 @@ impl Mode {
 }
 
 /// Groups of routes, in the order in which people read of them.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("challenges", "What can be played, and sessions of it."),
     ("play", "Take a seat, act, and hear the operator, who runs the game."),
     ("chat", "What players say to each other, and channels as they fill."),
     ("users", "Who plays here, what they say of themselves, and how they did."),
     ("scoring", "Leaderboards, and how much has been played."),
     ("mcp", "The same for agents: Model Context Protocol over Streamable HTTP, without protocol sessions."),
+    ("administration", "What only the administrator may do, with the token of the server."),
     ("documentation", "What this server tells of itself, for people, agents and programs."),
     ("health", "For those who watch over the server."),
 ];

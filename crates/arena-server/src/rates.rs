@@ -1,8 +1,10 @@
-//! How often one address may ask.
+//! How often one address may ask, and one player write.
 
+use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 
+use arena_model::Party;
 use axum::http::StatusCode;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota};
@@ -10,47 +12,78 @@ use governor::{DefaultKeyedRateLimiter, Quota};
 use crate::error::ApiError;
 use crate::settings::LimitSettings;
 
-/// Counts requests by address.
+/// Counts requests by address, and writes by player.
 pub(crate) struct Rates {
-    limiter: Option<DefaultKeyedRateLimiter<IpAddr>>,
-    clock: DefaultClock,
+    requests: Limiter<IpAddr>,
+    writes: Limiter<Party>,
     limit_loopback: bool,
-    per_second: u32,
 }
 
 impl Rates {
     pub(crate) fn new(limits: &LimitSettings) -> Rates {
-        let quota = NonZeroU32::new(limits.requests_per_second).map(|per_second| {
-            let burst = NonZeroU32::new(limits.requests_burst).unwrap_or(per_second);
-            Quota::per_second(per_second).allow_burst(burst)
-        });
         Rates {
-            limiter: quota.map(DefaultKeyedRateLimiter::keyed),
-            clock: DefaultClock::default(),
+            requests: Limiter::new(limits.requests_per_second, limits.requests_burst, |per_second| {
+                format!("more than {per_second} requests per second from one address (limits.requests_per_second)")
+            }),
+            writes: Limiter::new(limits.writes_per_second, limits.writes_burst, |per_second| {
+                format!(
+                    "more than {per_second} actions and messages per second by one player (limits.writes_per_second)"
+                )
+            }),
             limit_loopback: limits.limit_loopback,
-            per_second: limits.requests_per_second,
         }
     }
 
     /// Lets a request in, or says until when the address has to wait.
     pub(crate) fn admit(&self, address: IpAddr) -> Result<(), ApiError> {
-        let Some(limiter) = &self.limiter else { return Ok(()) };
-        if address.to_canonical().is_loopback() && !self.limit_loopback {
-            return Ok(());
+        if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&household(address)) }
+    }
+
+    /// Lets a player write, wherever it asks from, or says until when it has to wait.
+    pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> Result<(), ApiError> {
+        if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer) }
+    }
+
+    fn is_exempt(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() && !self.limit_loopback
+    }
+
+    /// Forgets who hasn't asked for a while.
+    pub(crate) fn forget_idle(&self) {
+        self.requests.forget_idle();
+        self.writes.forget_idle();
+    }
+}
+
+/// Counts something by who does it.
+struct Limiter<K: Hash + Eq + Clone> {
+    limiter: Option<DefaultKeyedRateLimiter<K>>,
+    clock: DefaultClock,
+    /// What is too much, in words.
+    limit: String,
+}
+
+impl<K: Hash + Eq + Clone> Limiter<K> {
+    fn new(per_second: u32, burst: u32, limit: impl FnOnce(u32) -> String) -> Limiter<K> {
+        let quota = NonZeroU32::new(per_second)
+            .map(|limit| Quota::per_second(limit).allow_burst(NonZeroU32::new(burst).unwrap_or(limit)));
+        Limiter {
+            limiter: quota.map(DefaultKeyedRateLimiter::keyed),
+            clock: DefaultClock::default(),
+            limit: limit(per_second),
         }
-        limiter.check_key(&household(address)).map_err(|refusal| {
+    }
+
+    fn admit(&self, key: &K) -> Result<(), ApiError> {
+        let Some(limiter) = &self.limiter else { return Ok(()) };
+        limiter.check_key(key).map_err(|refusal| {
             let wait = refusal.wait_time_from(self.clock.now());
-            let text = format!(
-                "more than {} requests per second from one address (limits.requests_per_second); wait {:.1} s",
-                self.per_second,
-                wait.as_secs_f64().max(0.1),
-            );
+            let text = format!("{}; wait {:.1} s", self.limit, wait.as_secs_f64().max(0.1));
             ApiError::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", text).retry_after(wait)
         })
     }
 
-    /// Forgets addresses that haven't asked for a while.
-    pub(crate) fn forget_idle(&self) {
+    fn forget_idle(&self) {
         if let Some(limiter) = &self.limiter {
             limiter.retain_recent();
             limiter.shrink_to_fit();
@@ -81,5 +114,18 @@ mod tests {
         }
         assert!(rates.admit("2001:db8::3".parse().expect("an address")).is_err());
         assert!(rates.admit("2001:db8:0:1::1".parse().expect("an address")).is_ok());
+    }
+
+    #[test]
+    fn a_player_is_limited_wherever_it_asks_from() {
+        let limits = LimitSettings { writes_per_second: 1, writes_burst: 2, ..LimitSettings::default() };
+        let rates = Rates::new(&limits);
+        let admits = |address: &str, writer: &str| {
+            rates.admit_writer(Some(address.parse().expect("an address")), &Party::from_wire(writer)).is_ok()
+        };
+        let [ada, bob] = ["a", "b"].map(|digit| format!("inv_00000000-0000-7000-8000-{}", digit.repeat(12)));
+        assert!((0..100).all(|_| admits("127.0.0.1", &ada)));
+        assert!(admits("192.0.2.1", &ada) && admits("192.0.2.2", &ada) && !admits("192.0.2.3", &ada));
+        assert!(admits("192.0.2.1", &bob));
     }
 }

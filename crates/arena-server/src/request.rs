@@ -1,14 +1,14 @@
 //! The edge: from a request to values that are known good. What doesn't parse never gets further.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use arena_engine::Once;
+use arena_engine::{Administrator, Once};
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::percent_decode_str;
@@ -28,6 +28,8 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 pub(crate) struct Get {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
+    /// Where it came from; unknown only in tests that call the router without a socket.
+    pub(crate) address: Option<IpAddr>,
     params: Vec<(String, String)>,
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct Get {
 pub(crate) struct Post {
     query: Query,
     headers: HeaderMap,
+    /// Where it came from; unknown only in tests that call the router without a socket.
+    pub(crate) address: Option<IpAddr>,
     /// Nothing if there was no body.
     fields: Option<Fields>,
     path: String,
@@ -47,9 +51,9 @@ impl FromRequestParts<Arena> for Get {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, arena: &Arena) -> Result<Self, ApiError> {
-        admit(parts, arena)?;
+        let address = admit(&parts.extensions, arena)?;
         let params = path_params(parts).await?;
-        Ok(Get { query: Query::parse(&parts.uri)?, headers: std::mem::take(&mut parts.headers), params })
+        Ok(Get { query: Query::parse(&parts.uri)?, headers: std::mem::take(&mut parts.headers), address, params })
     }
 }
 
@@ -75,7 +79,7 @@ impl FromRequest<Arena> for Post {
 
     async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
-        admit(&parts, arena)?;
+        let address = admit(&parts.extensions, arena)?;
         let params = path_params(&mut parts).await?;
         let query = Query::parse(&parts.uri)?;
         let key = idempotency_key(&parts.headers)?;
@@ -86,7 +90,7 @@ impl FromRequest<Arena> for Post {
             fields.find_text("from")?;
         }
         let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
-        Ok(Post { query, headers: parts.headers, fields, path, params, key, body })
+        Ok(Post { query, headers: parts.headers, address, fields, path, params, key, body })
     }
 }
 
@@ -196,13 +200,19 @@ fn invalid_json() -> ApiError {
     ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
-/// Lets a request in, if its address hasn't made too many.
-fn admit(parts: &Parts, arena: &Arena) -> Result<(), ApiError> {
-    match parts.extensions.get::<Peer>() {
-        Some(Peer(address)) => arena.rates.admit(address.ip()),
-        // Only in tests that call the router without a socket.
-        None => Ok(()),
+/// Where a request came from, if the connection said so.
+pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<Peer>().map(|Peer(address)| address.ip())
+}
+
+/// Lets a request in, if its address hasn't made too many; one of the administrator's has been counted at its door.
+/// Returns the address.
+pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpAddr>, ApiError> {
+    let address = address_of(extensions);
+    if let Some(address) = address.filter(|_| extensions.get::<Administrator>().is_none()) {
+        arena.rates.admit(address)?;
     }
+    Ok(address)
 }
 
 async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
@@ -319,6 +329,13 @@ impl Fields {
         let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
         let refuse = || ApiError::bad_request("INVALID_FIELD", format!("{name} must be a whole number"));
         value.as_i64().ok_or_else(refuse)
+    }
+
+    /// True or false, which has to be there.
+    pub(crate) fn boolean(&self, name: &str) -> ApiResult<bool> {
+        let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
+        let refuse = || ApiError::bad_request("INVALID_FIELD", format!("{name} must be true or false"));
+        value.as_bool().ok_or_else(refuse)
     }
 
     /// An object that may be left out.

@@ -1,6 +1,7 @@
 //! The list of routes; each has a file with its handler, and its description there. `/api/v1` is `/api`.
 
 mod act;
+mod admin;
 mod channel;
 mod chat;
 mod create;
@@ -20,7 +21,7 @@ mod users;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use utoipa::openapi::path::Paths;
@@ -31,6 +32,7 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
 use crate::openapi::Description;
+use crate::request::address_of;
 pub(crate) use sync::MAX_WAIT_S;
 
 /// A route: schemas and description for `/openapi.json`, and what answers.
@@ -41,7 +43,7 @@ fn list(arena: &Arena) -> Vec<Route> {
     let keys = arena.asks_for_keys();
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
         .map(|tools| Endpoint::new(tools, arena.clone(), behind_tools(arena.clone())));
-    vec![
+    let mut routes = vec![
         routes!(page::home),
         routes!(page::style),
         routes!(docs::docs),
@@ -73,7 +75,9 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(scoring::find_stats),
         routes!(mcp::play).layer(Extension(play)),
         routes!(mcp::talk).layer(Extension(talk)),
-    ]
+    ];
+    routes.extend(admin::list(arena));
+    routes
 }
 
 /// The arena's routes, callable without a socket.
@@ -90,8 +94,8 @@ pub(crate) fn app(arena: Arena) -> Router {
     }
     router
         .method_not_allowed_fallback(method_not_allowed)
-        .route_layer(middleware::from_fn_with_state(arena.clone(), measure))
         .fallback(not_found)
+        .layer(middleware::from_fn_with_state(arena.clone(), attend))
         .with_state(arena)
 }
 
@@ -128,13 +132,20 @@ async fn method_not_allowed(request: Request) -> ApiError {
 /// Methods that are counted by name. Every other is whatever a client made up, and a counter stays for good.
 const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
-/// Counts answers by route.
-async fn measure(State(arena): State<Arena>, request: Request, next: Next) -> Response {
+/// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
+pub(crate) const OPEN_TO_ALL: &str = "/health";
+
+/// Turns banned addresses away, whatever they ask for, and counts answers by route.
+async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let started = tokio::time::Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = request.method().clone();
-    let response = next.run(request).await;
     let route = route.as_ref().map_or("", MatchedPath::as_str);
+    let method = request.method().clone();
+    let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
+    let response = match address.map_or(Ok(()), |address| arena.engine.admit_address(address)) {
+        Ok(()) => next.run(request).await,
+        Err(error) => ApiError::from(error).into_response(),
+    };
     let took = started.elapsed();
     let status = response.status().as_u16();
     let counted = COUNTED_METHODS.into_iter().find(|counted| *counted == method.as_str()).unwrap_or("other");
@@ -147,4 +158,146 @@ async fn measure(State(arena): State<Arena>, request: Request, next: Next) -> Re
         "{method} {route} {status}"
     );
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    use arena_engine::{Administrator, Chat, Create, Engine, Environment, Join, Limits, Written};
+    use arena_model::{Party, SessionId};
+    use arena_store::{BanSubject, Store};
+    use axum::body::Body;
+    use http_body_util::BodyExt;
+    use tempfile::TempDir;
+    use tower::ServiceExt;
+
+    use crate::request::Peer;
+    use crate::settings::Settings;
+
+    /// An arena without a socket, in which a session is being played by whoever chats in it.
+    struct Stage {
+        arena: Arena,
+        app: Router,
+        session: SessionId,
+        player: Party,
+        _folder: TempDir,
+    }
+
+    impl Stage {
+        async fn new() -> Stage {
+            let folder = tempfile::tempdir().expect("a temp folder");
+            let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
+            let limits = Limits {
+                channel_messages: 100,
+                spectators_chat: false,
+                self_play: true,
+                patience: settings.sessions.patience(),
+            };
+            let scoring = settings.scoring().expect("the defaults are good");
+            let challenges = settings.challenge_types().expect("the defaults are good");
+            let store = Store::open(folder.path(), scoring).expect("a store");
+            let engine = Engine::new(store, challenges, limits, Environment::system()).await.expect("an engine");
+            let create = Create { challenge: "psi".to_owned(), options: serde_json::Map::new() };
+            let respond = |written: &Written<'_>| {
+                let facts = &written.session.facts;
+                format!("{} {}", facts.id, facts.invites[0])
+            };
+            let created = engine.create(create, None, Box::new(respond)).await.expect("a session");
+            let (session, invite) = created.split_once(' ').expect("an id and an invite");
+            let (session, invite) = (session.parse().expect("an id"), invite.parse().expect("an invite"));
+            let join = Join { invite, user: None };
+            engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
+            let arena = Arena::new(engine, settings, None);
+            Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
+        }
+
+        async fn ask(&self, address: &str, method: &str, path: &str) -> Response {
+            let peer = Peer(SocketAddr::new(address.parse().expect("an address"), 1000));
+            let request = Request::builder().method(method).uri(path).extension(peer);
+            let Ok(response) = self.app.clone().oneshot(request.body(Body::empty()).expect("a request")).await;
+            response
+        }
+
+        async fn ban(&self, range: &str) {
+            let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+            let subject = BanSubject::Addresses(range.parse().expect("a range"));
+            self.arena.engine.ban(by, subject, "noise".to_owned()).await.expect("it can write");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_banned_address_is_told_so_whatever_it_asks_for() {
+        let stage = Stage::new().await;
+        let mut asked: Vec<(&str, String)> =
+            ["/", "/style.css", "/skill.md", "/skill.json", "/ready", "/metrics", "/none"]
+                .map(|path| ("GET", path.to_owned()))
+                .to_vec();
+        for api in ["/api", "/api/v1"] {
+            for (method, path) in [
+                ("GET", "/metadata"),
+                ("GET", "/metadata/psi"),
+                ("GET", "/challenges"),
+                ("POST", "/challenges/psi"),
+                ("POST", "/invites"),
+                ("GET", "/invites/x"),
+                ("POST", "/arena/join"),
+                ("POST", "/arena/message"),
+                ("GET", "/arena/sync?channel=x"),
+                ("POST", "/chat/send"),
+                ("GET", "/chat/sync?channel=x"),
+                ("GET", "/chat/ws/invites"),
+                ("HEAD", "/chat/ws/invites"),
+                ("POST", "/users"),
+                ("GET", "/users/ada/scores"),
+                ("GET", "/scoring/psi"),
+                ("GET", "/stats"),
+                ("POST", "/arena/mcp"),
+                ("POST", "/chat/mcp"),
+                ("GET", "/admin/audit"),
+                ("POST", "/admin/import"),
+                ("DELETE", "/challenges"),
+                ("GET", "/none"),
+            ] {
+                asked.push((method, format!("{api}{path}")));
+            }
+        }
+        for (method, path) in &asked {
+            assert_ne!(stage.ask("192.0.2.1", method, path).await.status(), StatusCode::FORBIDDEN, "{method} {path}");
+        }
+        stage.ban("192.0.2.0/24").await;
+        for address in ["192.0.2.1", "::ffff:192.0.2.200"] {
+            for (method, path) in &asked {
+                let response = stage.ask(address, method, path).await;
+                assert_eq!(response.status(), StatusCode::FORBIDDEN, "{method} {path}");
+                let body = response.into_body().collect().await.expect("a body").to_bytes();
+                let told: &[u8] = br#"{"error":"banned from this arena: noise","code":"BANNED"}"#;
+                assert_eq!(&body[..], if *method == "HEAD" { b"" } else { told }, "{method} {path}");
+            }
+            assert_eq!(stage.ask(address, "GET", "/health").await.status(), StatusCode::OK);
+        }
+        for address in ["192.0.3.1", "127.0.0.1", "2001:db8::1"] {
+            assert_eq!(stage.ask(address, "GET", "/api/challenges").await.status(), StatusCode::OK);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_open_stream_ends_when_its_address_is_banned() {
+        let stage = Stage::new().await;
+        let path = format!("/api/chat/ws/{}", stage.session);
+        let mut streams = Vec::new();
+        for address in ["192.0.2.1", "192.0.3.1"] {
+            let mut stream = stage.ask(address, "GET", &path).await.into_body();
+            stream.frame().await.expect("the beginning").expect("it is read");
+            streams.push(stream);
+        }
+        stage.ban("192.0.2.0/24").await;
+        let from = stage.player.clone();
+        let chat = Chat { session: stage.session, from, to: None, content: "who is still there?".to_owned() };
+        stage.arena.engine.chat(chat, None, Box::new(|_| String::new())).await.expect("it is said");
+        assert!(streams[0].frame().await.is_none());
+        let frame = streams[1].frame().await.expect("one more event").expect("it is read");
+        assert!(String::from_utf8_lossy(frame.data_ref().expect("text")).contains("who is still there?"));
+    }
 }

@@ -19,11 +19,11 @@ use tokio::sync::Semaphore;
 use tower::{Layer, ServiceExt};
 use tower_http::cors::{Any, Cors, CorsLayer};
 
+use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
-use crate::auth::Auth;
+use crate::auth::{Auth, AuthError};
 use crate::request::Peer;
 use crate::routes;
-use crate::secret::AuthError;
 use crate::settings::{Settings, SettingsError};
 
 /// How long an idle connection is kept, and how long headers may take to arrive.
@@ -60,6 +60,9 @@ pub enum StartError {
     /// It could not tell who is who.
     #[error(transparent)]
     Auth(#[from] AuthError),
+    /// Nobody could administer it.
+    #[error(transparent)]
+    AdminToken(#[from] AdminTokenFileError),
 }
 
 /// Why a server ended that wasn't asked to.
@@ -75,6 +78,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     arena: Arena,
+    new_admin_token: Option<AdminToken>,
 }
 
 impl Server {
@@ -111,6 +115,11 @@ impl Server {
         let store = Store::open(&settings.data, settings.scoring()?)?;
         // The store is open, so the folder is there and no other server's.
         let auth = Auth::start(&settings)?;
+        let (admin_token, is_new) = match &settings.admin_token {
+            Some(token) => (token.clone(), false),
+            None => AdminToken::load_or_make(&settings.data)?,
+        };
+        let new_admin_token = is_new.then(|| admin_token.clone());
         let limits = Limits {
             channel_messages: settings.limits.channel_messages,
             spectators_chat: settings.sessions.spectators_chat,
@@ -118,9 +127,14 @@ impl Server {
             patience: settings.sessions.patience(),
         };
         let engine = Engine::new(store, challenges, limits, environment).await?;
-        // Where port 0 was asked for, there is a real one now.
-        let settings = Settings { listen: address, ..settings };
-        Ok(Server { listener, address, arena: Arena::new(engine, settings, auth) })
+        // Where port 0 was asked for, there is a real one now; and a token where none was given.
+        let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
+        Ok(Server { listener, address, arena: Arena::new(engine, settings, auth), new_admin_token })
+    }
+
+    /// The administrator's token, if there was none in the data folder and this start has made it: to be told once.
+    pub fn new_admin_token(&self) -> Option<&AdminToken> {
+        self.new_admin_token.as_ref()
     }
 
     /// The address that it listens on.
@@ -133,7 +147,7 @@ impl Server {
     /// # Errors
     /// If it has to stop without having been asked to.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-        let Server { listener, address, arena } = self;
+        let Server { listener, address, arena, .. } = self;
         tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}");
         let (clock, house) = (arena.engine.clone(), arena.clone());
         let mut keep_time = tokio::spawn(async move { clock.keep_time().await });

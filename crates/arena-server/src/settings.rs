@@ -10,6 +10,8 @@ use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::admin_token::AdminToken;
+
 /// Everything that can be set about a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -21,6 +23,9 @@ pub struct Settings {
     pub trust_network: bool,
     /// Whether and how players prove who they are.
     pub auth: AuthSettings,
+    /// What the administrator shows. Unset means the token that is kept in the data folder, made at the first start. Not in
+    /// the file: settings are shown around, secrets aren't.
+    pub admin_token: Option<AdminToken>,
     /// Limits on requests.
     pub limits: LimitSettings,
     /// How sessions live and end.
@@ -38,6 +43,7 @@ impl Default for Settings {
             data: PathBuf::from("arena-data"),
             trust_network: false,
             auth: AuthSettings::default(),
+            admin_token: None,
             limits: LimitSettings::default(),
             sessions: SessionSettings::default(),
             challenges: default_challenges(),
@@ -81,19 +87,26 @@ pub struct LimitSettings {
     pub body_bytes: usize,
     /// Largest content of a message, in bytes.
     pub message_bytes: usize,
+    /// Largest session that can be imported, with its messages, in bytes of the import. What is imported besides doesn't
+    /// matter, since no more than a few sessions are in memory at a time.
+    pub import_bytes: usize,
     /// Most messages in one channel.
     pub channel_messages: u64,
     /// Requests per second that one address may make in the long run; 0 is no limit.
     pub requests_per_second: u32,
     /// Requests that one address may make at once before the limit above holds.
     pub requests_burst: u32,
+    /// Actions and chat messages per second that one player may send in the long run; 0 is no limit.
+    pub writes_per_second: u32,
+    /// Actions and chat messages that one player may send at once before the limit above holds.
+    pub writes_burst: u32,
     /// Whether callers on this machine are limited too.
     pub limit_loopback: bool,
     /// Most connections at a time.
     pub connections: usize,
     /// Most signatures that wait to be checked, in authentication mode. They take about 0.1 ms each.
     pub signature_queue: NonZeroU16,
-    /// How long a request may take to arrive, in milliseconds.
+    /// How long a request may take to arrive, in milliseconds; an import, each piece of it.
     pub request_ms: u64,
     /// How long requests under way may take when the server stops, in milliseconds.
     pub shutdown_ms: u64,
@@ -104,9 +117,12 @@ impl Default for LimitSettings {
         LimitSettings {
             body_bytes: 1024 * 1024,
             message_bytes: 1024 * 1024,
+            import_bytes: 64 * 1024 * 1024,
             channel_messages: 1_000_000,
             requests_per_second: 100,
             requests_burst: 400,
+            writes_per_second: 20,
+            writes_burst: 100,
             limit_loopback: false,
             connections: 50_000,
             signature_queue: const { NonZeroU16::new(256).expect("not 0") },
@@ -278,6 +294,7 @@ impl Settings {
             data: parsed.data.unwrap_or(defaults.data),
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             auth: parsed.auth.unwrap_or_default(),
+            admin_token: None,
             limits: parsed.limits.unwrap_or_default(),
             sessions: parsed.sessions.unwrap_or_default(),
             challenges: if challenges.is_empty() { defaults.challenges } else { challenges },
@@ -364,7 +381,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

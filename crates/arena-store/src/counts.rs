@@ -95,6 +95,18 @@ impl Counts {
             .collect()
     }
 
+    /// The first block, from the one that `no` stands in on, with sessions that haven't ended.
+    pub(crate) fn find_running(&self, no: i64) -> Option<RangeInclusive<i64>> {
+        let running: Vec<usize> = [Status::Open, Status::Active]
+            .into_iter()
+            .flat_map(|status| self.columns(&SessionFilter { challenge: None, status: Some(status) }))
+            .collect();
+        let first = usize::try_from(no / BLOCK).unwrap_or(0);
+        let has_running = |tally: &Tally| running.iter().filter_map(|&column| tally.get(column)).any(|&n| n > 0);
+        let block = (first..self.blocks.len()).find(|&block| has_running(&self.blocks[block]))? as i64;
+        Some(block * BLOCK..=block * BLOCK + BLOCK - 1)
+    }
+
     /// Where the page at `offset` stands, newest first: ranges of session numbers to look through, and how many matches
     /// to skip in the first of them. Also the number of matches in all.
     pub(crate) fn find_page(&self, filter: &SessionFilter, offset: u64, limit: usize) -> PagePlan {

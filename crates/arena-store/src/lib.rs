@@ -6,16 +6,31 @@
 //! There is one backend, SQLite, so [`Store`] is a type and no trait; the methods are async because a second one will
 //! answer over a network.
 
+mod audit;
+mod bans;
 mod counts;
+mod export;
+mod hiding;
+mod import;
+mod job;
 mod ranking;
+
+mod removal;
 mod rows;
 mod sqlite;
 mod standings;
 mod users;
 mod writer;
 
+use std::fmt::Display;
+
 use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 
+pub use audit::{AuditEntry, AuditNo};
+pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
+
+pub use export::EndingNo;
+pub use import::{ImportedSession, Taken};
 pub use sqlite::Store;
 pub use users::{ProfileWrite, Recount, Totals};
 
@@ -147,10 +162,10 @@ pub enum StoreError {
     #[error("the database failed: {0}")]
     Database(String),
     /// A row doesn't hold what it should: changed by hand, or damaged.
-    #[error("session {session} can't be read: {reason}")]
+    #[error("{what} can't be read: {reason}")]
     Damaged {
-        /// Which session.
-        session: String,
+        /// What, such as `session` and its id.
+        what: String,
         /// What is wrong.
         reason: String,
     },
@@ -160,8 +175,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn damaged(session: impl ToString, reason: impl ToString) -> StoreError {
-        StoreError::Damaged { session: session.to_string(), reason: reason.to_string() }
+    pub(crate) fn damaged(session: impl Display, reason: impl ToString) -> StoreError {
+        StoreError::Damaged { what: format!("session {session}"), reason: reason.to_string() }
     }
 }
 

@@ -4,7 +4,7 @@
 //! bytes a player while it is in use, a move costs a binary search, and a page at any offset is found at once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arena_model::{Board, Order, Scoring, Standings};
 use parking_lot::RwLock;
@@ -38,9 +38,16 @@ pub(crate) struct Move {
 #[derive(Default)]
 pub(crate) struct Rankings {
     all: RwLock<HashMap<Ranked, Entry>>,
+    /// Rankings begun so far.
+    begun: AtomicU64,
 }
 
+/// Which beginning of a ranking: what was read for one that was forgotten since is of no use to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beginning(u64);
+
 struct Entry {
+    beginning: Beginning,
     ranking: State,
     /// Whether anybody has looked since idle ones were last forgotten.
     used: AtomicBool,
@@ -73,15 +80,17 @@ impl Rankings {
 
     /// From now on moves in this ranking are recorded, for [`Rankings::finish`] to make up for. If somebody else has
     /// begun already, whoever has read first finishes.
-    pub(crate) fn begin(&self, ranked: &Ranked) {
-        let entry = Entry { ranking: State::Loading(Vec::new()), used: AtomicBool::new(true) };
-        self.all.write().entry(ranked.clone()).or_insert(entry);
+    pub(crate) fn begin(&self, ranked: &Ranked) -> Beginning {
+        let beginning = Beginning(self.begun.fetch_add(1, Ordering::Relaxed));
+        let entry = Entry { beginning, ranking: State::Loading(Vec::new()), used: AtomicBool::new(true) };
+        self.all.write().entry(ranked.clone()).or_insert(entry).beginning
     }
 
-    /// Takes in what was read from the store at some time after [`Rankings::begin`].
-    pub(crate) fn finish(&self, ranked: &Ranked, keys: Vec<(f64, i64)>) {
+    /// Takes in what was read from the store at some time after [`Rankings::begin`], unless the ranking has been forgotten
+    /// since.
+    pub(crate) fn finish(&self, ranked: &Ranked, beginning: Beginning, keys: Vec<(f64, i64)>) {
         let mut all = self.all.write();
-        let Some(entry) = all.get_mut(ranked) else { return };
+        let Some(entry) = all.get_mut(ranked).filter(|entry| entry.beginning == beginning) else { return };
         if let State::Loading(moves) = &mut entry.ranking {
             let mut ranking = Ranking::of(keys);
             for one in std::mem::take(moves) {
@@ -228,6 +237,20 @@ mod tests {
         assert!(keys.is_sorted(), "{keys:?}");
         assert_eq!(key(0.0, 1), key(-0.0, 1));
         assert!(key(1.0, 1) < key(1.0, 2));
+    }
+
+    #[test]
+    fn what_was_read_before_a_ranking_was_forgotten_is_of_no_use() {
+        let rankings = Rankings::default();
+        let order = Order { metric: "average:security", by_low_end: false };
+        let ranked = Ranked { board: Board::Global, order };
+        let forgotten = rankings.begin(&ranked);
+        rankings.forget_all();
+        let beginning = rankings.begin(&ranked);
+        rankings.finish(&ranked, forgotten, vec![(1.0, 1)]);
+        assert_eq!(rankings.page(&ranked, 0, 9), None);
+        rankings.finish(&ranked, beginning, vec![(2.0, 2)]);
+        assert_eq!(rankings.page(&ranked, 0, 9), Some(RankingPage { users: vec![2], total: 1 }));
     }
 
     proptest! {

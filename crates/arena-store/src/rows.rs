@@ -57,10 +57,13 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
         id: parse::<SessionId>(&id).map_err(damaged)?,
         challenge: text(2)?.to_owned(),
         created_at: Timestamp(row.get(5)?),
-        seed: Seed(row.get(11)?),
+        seed: read_seed(row)?,
         options: json(text(12)?).map_err(damaged)?,
         invites: codes(13)?,
     };
+    if facts.seed.is_none() && status != Status::Ended {
+        return Err(damaged("it goes on without a seed".to_owned()));
+    }
     let session = Session {
         version: row.get::<_, i64>(3)?.try_into().map_err(|_| damaged("negative version".to_owned()))?,
         phase,
@@ -86,8 +89,23 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
     Ok((no, session))
 }
 
+/// The seed of a session; a blob of no bytes where nobody knows it.
+fn read_seed(row: &Row<'_>) -> Result<Option<Seed>, StoreError> {
+    let unknown = row.get_ref(11)?.as_blob().is_ok_and(<[u8]>::is_empty);
+    Ok(if unknown { None } else { Some(Seed(row.get(11)?)) })
+}
+
+/// What the column `seed` holds.
+pub(crate) fn seed_bytes(seed: Option<&Seed>) -> &[u8] {
+    seed.map_or(&[], |seed| &seed.0)
+}
+
 pub(crate) fn read_message(row: &Row<'_>, channel: Channel) -> Result<ChatMessage, StoreError> {
     let index: i64 = row.get(0)?;
+    let hidden = match row.get_ref(6)?.as_str_or_null().map_err(rusqlite::Error::from)? {
+        Some(hash) => Some(parse(hash).map_err(|error| StoreError::damaged(channel, error))?),
+        None => None,
+    };
     Ok(ChatMessage {
         channel,
         index: index.unsigned_abs(),
@@ -96,6 +114,7 @@ pub(crate) fn read_message(row: &Row<'_>, channel: Channel) -> Result<ChatMessag
         to: row.get::<_, Option<String>>(3)?.as_deref().map(Party::from_wire),
         method: row.get(4)?,
         content: row.get(5)?,
+        hidden,
     })
 }
 

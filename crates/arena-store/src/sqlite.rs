@@ -1,10 +1,12 @@
 //! The SQLite store: one file in the data folder, one writer thread, readers beside it.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Status, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -25,6 +27,9 @@ const MIGRATIONS: &[&str] =
 /// The database in the data folder.
 const FILE: &str = "arena.sqlite3";
 
+/// How long to wait for somebody else who uses the database, with another program.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -33,7 +38,7 @@ pub struct Store {
     // Fields drop in this order. The writer's is the last connection, which tidies up; then the lock on the folder goes.
     pub(crate) readers: Readers,
     pub(crate) writer: Writer,
-    counts: Arc<RwLock<Counts>>,
+    pub(crate) counts: Arc<RwLock<Counts>>,
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) rankings: Arc<Rankings>,
     _lock: File,
@@ -59,7 +64,8 @@ impl Store {
             folder: folder.display().to_string(),
             reason: error.to_string(),
         };
-        std::fs::create_dir_all(folder).map_err(refuse)?;
+        // For its owner only: seeds, and what players hold in games that go on, are in there.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refuse)?;
         let lock = lock_folder(folder)?;
         let file = folder.join(FILE);
         let mut connection = open_writable(&file).map_err(|error| StoreError::Folder {
@@ -88,7 +94,7 @@ impl Store {
     /// # Errors
     /// If the store can't write.
     pub async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
-        while self.writer.write(move |connection, _| writer::forget_answers(connection, before)).await? {}
+        while self.writer.write(move |writing| Ok(writer::forget_answers(writing.connection, before)?)).await? {}
         Ok(())
     }
 
@@ -156,7 +162,7 @@ impl Store {
     ) -> Result<Vec<ChatMessage>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT idx, at, sender, recipient, method, content FROM messages
+                "SELECT idx, at, sender, recipient, method, content, hidden FROM messages
                  WHERE session = ?1 AND channel = ?2 AND idx >= ?3 ORDER BY idx LIMIT ?4",
             )?;
             let from = i64::try_from(from).unwrap_or(i64::MAX);
@@ -305,7 +311,7 @@ fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     // Plans that don't look at bound values. Otherwise a cached statement is compiled anew each time that it is bound,
     // which costs more than running it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(())
 }

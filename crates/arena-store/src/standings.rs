@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::counts::Delta;
 use crate::ranking::{Move, Ranked};
 use crate::rows::{SESSION_COLUMNS, read_session, to_json};
+use crate::writer::write_delta;
 use crate::{SessionNo, StoreError};
 
 /// By which rules an ended game is counted, and which rankings want to know.
@@ -23,8 +24,9 @@ impl Counting<'_> {
         session: &Session,
         delta: &mut Delta,
     ) -> Result<Vec<(Ranked, Move)>, rusqlite::Error> {
+        connection.prepare_cached("INSERT INTO endings (session) VALUES (?1)")?.execute([no.0])?;
         if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
-            delta.add_total(&format!("games:{}", session.facts.challenge), 1);
+            delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
         let mut moves = Vec::new();
@@ -97,6 +99,11 @@ fn write_played(connection: &Connection, user: i64, n: i64, session: SessionNo) 
     Ok(())
 }
 
+/// The name of the total of games of a challenge type.
+pub(crate) fn games_of(challenge: &str) -> String {
+    format!("games:{challenge}")
+}
+
 /// The number of a user, who is entered if it wasn't known.
 pub(crate) fn user_no(connection: &Connection, user: &UserId) -> Result<i64, rusqlite::Error> {
     let find = "SELECT no FROM users WHERE id = ?1";
@@ -135,18 +142,54 @@ pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> 
 /// Users whose standings are counted anew in one transaction.
 const AT_ONCE: i64 = 1000;
 
-/// Counts everything anew if the arena scores otherwise than when the standings were counted.
+/// Counts everything anew if the arena scores otherwise than when the standings were counted, or if nothing has been
+/// counted yet because the store is older than scoring.
 pub(crate) fn follow_scoring(connection: &mut Connection, scoring: &Scoring) -> Result<(), StoreError> {
     let wanted = scoring.describe();
     let counted_by: Option<String> =
         connection.query_row("SELECT value FROM notes WHERE name = 'scoring'", [], |row| row.get(0)).optional()?;
+    match counted_by {
+        Some(counted_by) if counted_by == wanted => Ok(()),
+        Some(_) => {
+            count_careers(connection, scoring)?;
+            note_scoring(connection, &wanted)?;
+            Ok(())
+        }
+        None => {
+            let transaction = connection.transaction()?;
+            count_sessions(&transaction, scoring)?;
+            note_scoring(&transaction, &wanted)?;
+            Ok(transaction.commit()?)
+        }
+    }
+}
+
+fn note_scoring(connection: &Connection, scoring: &str) -> Result<(), rusqlite::Error> {
+    connection.execute(
+        "INSERT INTO notes (name, value) VALUES ('scoring', ?1) ON CONFLICT DO UPDATE SET value = excluded.value",
+        [scoring],
+    )?;
+    Ok(())
+}
+
+/// Records the end of every session that has ended, in their order. Nothing of it may have been recorded before.
+fn count_sessions(connection: &Connection, scoring: &Scoring) -> Result<(), StoreError> {
+    let counting = Counting { scoring, ranked: &[] };
+    let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE status = 'ended' ORDER BY ended_at, no");
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut delta = Delta::default();
+    while let Some(row) = rows.next()? {
+        let (no, session) = read_session(row)?;
+        counting.record_end(connection, no, &session, &mut delta)?;
+    }
+    Ok(write_delta(connection, &delta)?)
+}
+
+/// Counts the games of every user anew.
+fn count_careers(connection: &mut Connection, scoring: &Scoring) -> Result<(), StoreError> {
     let last_user: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM users", [], |row| row.get(0))?;
-    if counted_by.as_ref() == Some(&wanted) {
-        return Ok(());
-    }
-    if last_user > 0 {
-        tracing::info!("scoring has changed: the games of {last_user} users are counted anew");
-    }
+    tracing::info!("scoring has changed: the games of {last_user} users are counted anew");
     for first in (1..=last_user).step_by(AT_ONCE as usize) {
         let transaction = connection.transaction()?;
         for user in first..(first + AT_ONCE).min(last_user + 1) {
@@ -154,9 +197,5 @@ pub(crate) fn follow_scoring(connection: &mut Connection, scoring: &Scoring) -> 
         }
         transaction.commit()?;
     }
-    connection.execute(
-        "INSERT INTO notes (name, value) VALUES ('scoring', ?1) ON CONFLICT DO UPDATE SET value = excluded.value",
-        [wanted],
-    )?;
     Ok(())
 }

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::{
-    Board, Order, ProfileChange, Scoring, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
+    Board, Order, ProfileChange, ProfileText, Scoring, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
 };
 use rusqlite::{Connection, Row, params};
 
+use crate::audit::record;
 use crate::ranking::Ranked;
 use crate::rows::{SESSION_COLUMNS, read_session};
 use crate::standings::{read_career, recount, user_no, write_career};
 use crate::writer::{find_answer, remember};
-use crate::{CommitError, NewAnswer, Page, Store, StoreError};
+use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
 /// A change of a profile.
 pub struct ProfileWrite {
@@ -52,7 +53,7 @@ const PROFILE_COLUMNS: &str = "id, username, model, benchmark";
 
 fn read_profile(row: &Row<'_>) -> Result<UserProfile, StoreError> {
     let id: String = row.get(0)?;
-    let damaged = |reason: String| StoreError::Damaged { session: format!("of user {id}"), reason };
+    let damaged = |reason: String| StoreError::Damaged { what: format!("user {id}"), reason };
     let text = |column: usize| -> Result<_, StoreError> {
         let text: Option<String> = row.get(column)?;
         text.map(|text| text.parse())
@@ -67,12 +68,23 @@ fn read_profile(row: &Row<'_>) -> Result<UserProfile, StoreError> {
     })
 }
 
-fn find_user(connection: &Connection, user: &UserId) -> Result<Option<(i64, UserProfile)>, StoreError> {
+pub(crate) fn find_user(connection: &Connection, user: &UserId) -> Result<Option<(i64, UserProfile)>, StoreError> {
     let sql = format!("SELECT {PROFILE_COLUMNS}, no FROM users WHERE id = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([user.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some((row.get(4)?, read_profile(row)?)))
+}
+
+/// Stores what a user says of itself.
+pub(crate) fn write_profile(connection: &Connection, no: i64, profile: &UserProfile) -> Result<(), rusqlite::Error> {
+    let text = |text: &Option<ProfileText>| text.as_ref().map(|text| text.as_str().to_owned());
+    connection.prepare_cached("UPDATE users SET username = ?2, model = ?3 WHERE no = ?1")?.execute(params![
+        no,
+        text(&profile.username),
+        text(&profile.model)
+    ])?;
+    Ok(())
 }
 
 impl Store {
@@ -144,48 +156,47 @@ impl Store {
     pub async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
         let ProfileWrite { user, change, respond, once, at } = write;
         self.writer
-            .write(move |connection, _| {
+            .write(move |writing| {
+                let connection = writing.connection;
                 let no = user_no(connection, &user)?;
-                let mut profile = match find_user(connection, &user) {
-                    Ok(found) => found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile),
-                    Err(error) => return Ok(Err(CommitError::Unavailable(error))),
-                };
+                let found = find_user(connection, &user)?;
+                let mut profile = found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile);
                 change.clone().apply(&mut profile);
                 let body = respond(&profile);
                 for (key, _) in &once {
                     if let Some(stored) = find_answer(connection, key)? {
-                        return Ok(Err(CommitError::Answered(stored)));
+                        return Err(CommitError::Answered(stored).into());
                     }
                 }
                 for (key, request) in &once {
                     remember(connection, &NewAnswer { key: *key, request: *request, body: body.clone(), at })?;
                 }
-                connection.prepare_cached("UPDATE users SET username = ?2, model = ?3 WHERE no = ?1")?.execute(
-                    params![
-                        no,
-                        profile.username.as_ref().map(|text| text.as_str()),
-                        profile.model.as_ref().map(|text| text.as_str()),
-                    ],
-                )?;
-                Ok(Ok(body))
+                write_profile(connection, no, &profile)?;
+                Ok(body)
             })
-            .await?
+            .await
     }
 
     /// Says whether a user is a benchmark model. Returns its profile.
     ///
     /// # Errors
     /// If the store can't write.
-    pub async fn set_benchmark(&self, user: UserId, benchmark: bool) -> Result<UserProfile, CommitError> {
+    pub async fn set_benchmark(
+        &self,
+        user: UserId,
+        benchmark: bool,
+        audit: AuditEntry,
+    ) -> Result<UserProfile, CommitError> {
         self.writer
-            .write(move |connection, _| {
+            .write(move |writing| {
+                let connection = writing.connection;
                 let no = user_no(connection, &user)?;
                 connection.execute("UPDATE users SET benchmark = ?2 WHERE no = ?1", params![no, benchmark])?;
-                Ok(find_user(connection, &user).map_err(CommitError::Unavailable))
+                record(connection, &audit)?;
+                let found = find_user(connection, &user)?;
+                Ok(found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile))
             })
-            .await??
-            .map(|(_, profile)| profile)
-            .ok_or(CommitError::Unavailable(StoreError::Closed))
+            .await
     }
 
     /// The ended sessions of a user, newest first; `None` if the user isn't known.
@@ -265,9 +276,9 @@ impl Store {
     }
 
     async fn load_ranking(&self, ranked: &Ranked) -> Result<(), StoreError> {
-        self.rankings.begin(ranked);
+        let beginning = self.rankings.begin(ranked);
         // Whatever is committed after this one knows that moves are wanted; what was before is seen by the read below.
-        let passed = self.writer.write(|_, _| Ok(())).await;
+        let passed = self.writer.write(|_| Ok(())).await;
         passed.map_err(|error| StoreError::Database(error.to_string()))?;
         let (readers, scoring, wanted) = (self.readers.clone(), self.scoring.clone(), ranked.clone());
         let read = tokio::task::spawn_blocking(move || {
@@ -284,7 +295,7 @@ impl Store {
             })
         });
         let keys = read.await.map_err(|_| StoreError::Closed)??;
-        self.rankings.finish(ranked, keys);
+        self.rankings.finish(ranked, beginning, keys);
         Ok(())
     }
 
@@ -315,11 +326,11 @@ impl Store {
     }
 
     /// Counts all games of all users anew, and compares with what is stored. Where they differ, what was counted takes the
-    /// place of what was stored. Play goes on meanwhile.
+    /// place of what was stored, with an entry in the audit for each user that `audit` makes. Play goes on meanwhile.
     ///
     /// # Errors
     /// If the store can't be read or written.
-    pub async fn recount(&self) -> Result<Recount, CommitError> {
+    pub async fn recount(&self, audit: impl Fn(&UserId) -> AuditEntry) -> Result<Recount, CommitError> {
         let last_user = self.list_users(0, 0).await.map_err(CommitError::Unavailable)?.total;
         let mut all = Recount::default();
         for user in 1..=i64::try_from(last_user).unwrap_or(i64::MAX) {
@@ -329,36 +340,34 @@ impl Store {
                     // One snapshot for the games and for what was made of them.
                     let snapshot = connection.unchecked_transaction()?;
                     let counted = recount(&snapshot, &scoring, user)?;
-                    let stored = read_career(&snapshot, user)?;
-                    Ok((counted.played.unsigned_abs(), stored == counted))
+                    let same = read_career(&snapshot, user)? == counted;
+                    let id: String =
+                        snapshot.query_row("SELECT id FROM users WHERE no = ?1", [user], |row| row.get(0))?;
+                    let id: UserId = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
+                    Ok((counted.played.unsigned_abs(), id, same))
                 })
             });
-            let (games, same) = counted.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
+            let (games, id, same) = counted.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
             all.users += 1;
             all.games += games;
             if !same {
-                all.wrong.push(self.mend_standings(user).await?);
+                self.mend_standings(user, audit(&id)).await?;
+                all.wrong.push(id);
             }
-        }
-        if !all.wrong.is_empty() {
-            self.rankings.forget_all();
         }
         Ok(all)
     }
 
-    async fn mend_standings(&self, user: i64) -> Result<UserId, CommitError> {
-        let scoring = self.scoring.clone();
+    async fn mend_standings(&self, user: i64, audit: AuditEntry) -> Result<(), CommitError> {
         self.writer
-            .write(move |connection, _| {
-                let mended = recount(connection, &scoring, user).and_then(|career| {
-                    write_career(connection, user, &career)?;
-                    let id: String =
-                        connection.query_row("SELECT id FROM users WHERE no = ?1", [user], |row| row.get(0))?;
-                    id.parse().map_err(|error| StoreError::damaged(&id, error))
-                });
-                Ok(mended.map_err(CommitError::Unavailable))
+            .write(move |writing| {
+                let career = recount(writing.connection, writing.counting.scoring, user)?;
+                write_career(writing.connection, user, &career)?;
+                writing.effects.recounted = true;
+                record(writing.connection, &audit)?;
+                Ok(())
             })
-            .await?
+            .await
     }
 }
 

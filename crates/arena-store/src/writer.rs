@@ -8,14 +8,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use arena_model::{Channel, Phase, Scoring, Session, Status};
+use arena_model::{Channel, ChatMessage, Phase, Scoring, Session, Status};
 use parking_lot::RwLock;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use crate::counts::{Counts, Delta};
+use crate::job::{Closure, Effects, Job, WriteError, Writing};
 use crate::ranking::{Move, Ranked, Rankings};
-use crate::rows::{attributions_text, category_text, channel_number, codes_text, ending_text, players_text, to_json};
+use crate::removal::delete_session;
+use crate::rows::{
+    attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes, to_json,
+};
+use crate::sqlite::BUSY_TIMEOUT;
 use crate::standings::Counting;
 use crate::{Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, StoredAnswer, Timestamp};
 
@@ -29,50 +34,17 @@ const GATHER: Duration = Duration::from_micros(250);
 /// After how many pages in the write-ahead log (4 KiB each) they are carried over into the database file.
 const CHECKPOINT_PAGES: i64 = 16_384;
 
-/// What waits to be written, with whoever waits for it. Called again if the transaction around it was rolled back.
-enum Job {
+/// What waits to be written, with whoever waits for it. Tried again if the transaction around it was rolled back.
+enum Waiting {
     Commit { commit: Box<Commit>, reply: Reply, result: Option<Result<SessionNo, CommitError>> },
-    Other(Box<dyn OtherJob>),
+    Other(Box<dyn Job>),
 }
 
 type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 
-/// A write that isn't a transition. These are rare and of many kinds.
-trait OtherJob: Send {
-    /// Writes inside a transaction that isn't durable yet.
-    fn apply(&mut self, connection: &Connection, delta: &mut Delta) -> Result<(), rusqlite::Error>;
-
-    /// Tells the caller what came of it.
-    fn finish(self: Box<Self>, outcome: Result<(), CommitError>);
-}
-
-struct Other<F, T> {
-    write: F,
-    result: Option<T>,
-    reply: oneshot::Sender<Result<T, CommitError>>,
-}
-
-impl<F, T> OtherJob for Other<F, T>
-where
-    F: FnMut(&Connection, &mut Delta) -> Result<T, rusqlite::Error> + Send,
-    T: Send,
-{
-    fn apply(&mut self, connection: &Connection, delta: &mut Delta) -> Result<(), rusqlite::Error> {
-        self.result = Some((self.write)(connection, delta)?);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>, outcome: Result<(), CommitError>) {
-        let Other { result, reply, .. } = *self;
-        let result = outcome.and_then(|()| result.ok_or(CommitError::Unavailable(StoreError::Closed)));
-        // Nobody may be waiting any more: the caller has hung up. What was written stands.
-        let _ = reply.send(result);
-    }
-}
-
 /// A handle to the writer thread. Dropping it lets the thread finish what it was given and end.
 pub(crate) struct Writer {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -97,22 +69,27 @@ impl Writer {
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Commit { commit: Box::new(commit), reply, result: None })?;
+        self.send(Waiting::Commit { commit: Box::new(commit), reply, result: None })?;
         answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
     }
 
     /// Runs a write in the next transaction, beside whatever else is written in it. It must leave alone what isn't its
-    /// own, and bear to be run again if the transaction is rolled back.
-    pub(crate) async fn write<T: Send + 'static>(
-        &self,
-        write: impl FnMut(&Connection, &mut Delta) -> Result<T, rusqlite::Error> + Send + 'static,
-    ) -> Result<T, CommitError> {
+    /// own, and bear to be run again if the transaction is rolled back. Writes happen in the order of these calls, whenever
+    /// what they return is awaited.
+    pub(crate) fn write<T, F>(&self, write: F) -> impl Future<Output = Result<T, CommitError>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Writing<'_>) -> Result<T, WriteError> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        self.send(Job::Other(Box::new(Other { write, result: None, reply })))?;
-        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+        let sent = self.send(Waiting::Other(Box::new(Closure::new(write, reply))));
+        async move {
+            sent?;
+            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+        }
     }
 
-    fn send(&self, job: Job) -> Result<(), CommitError> {
+    fn send(&self, job: Waiting) -> Result<(), CommitError> {
         let jobs = self.jobs.as_ref().ok_or(CommitError::Unavailable(StoreError::Closed))?;
         jobs.send(job).map_err(|_| CommitError::Unavailable(StoreError::Closed))
     }
@@ -145,7 +122,7 @@ struct Applied {
 }
 
 impl State {
-    fn run(&mut self, waiting: &Receiver<Job>) {
+    fn run(&mut self, waiting: &Receiver<Waiting>) {
         let mut last_batch = 0;
         while let Ok(first) = waiting.recv() {
             let mut batch = vec![first];
@@ -168,7 +145,7 @@ impl State {
         }
     }
 
-    fn commit_batch(&mut self, mut batch: Vec<Job>) {
+    fn commit_batch(&mut self, mut batch: Vec<Waiting>) {
         match self.try_batch(&mut batch) {
             Ok(()) => {
                 for job in batch {
@@ -195,50 +172,80 @@ impl State {
     }
 
     /// All of them in one transaction. On an error nothing of any of them is stored.
-    fn try_batch(&mut self, batch: &mut [Job]) -> Result<(), rusqlite::Error> {
+    fn try_batch(&mut self, batch: &mut [Waiting]) -> Result<(), rusqlite::Error> {
         let mut last_no = self.last_no;
-        let (mut all, mut moves) = (Delta::default(), Vec::new());
+        let mut all = Effects::default();
         let ranked = self.rankings.in_use();
         let counting = Counting { scoring: &self.scoring, ranked: &ranked };
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for job in batch {
             match job {
-                Job::Other(job) => job.apply(&transaction, &mut all)?,
-                Job::Commit { commit, result, .. } => {
+                Waiting::Other(job) => {
+                    let effects = Effects::default();
+                    let mut writing = Writing { connection: &transaction, counting: &counting, last_no, effects };
+                    job.apply(&mut writing)?;
+                    last_no = writing.last_no;
+                    all.merge(writing.effects);
+                }
+                Waiting::Commit { commit, result, .. } => {
                     *result = Some(apply(&transaction, commit, &counting, &mut last_no)?.map(|applied| {
-                        all.merge(applied.delta);
-                        moves.extend(applied.moves);
+                        all.delta.merge(applied.delta);
+                        all.moves.extend(applied.moves);
                         applied.no
                     }));
                 }
             }
         }
-        write_delta(&transaction, &all)?;
+        write_delta(&transaction, &all.delta)?;
         transaction.commit()?;
         self.last_no = last_no;
-        self.counts.write().apply(&all);
-        self.rankings.apply(&moves);
+        self.counts.write().apply(&all.delta);
+        if all.recounted {
+            self.rankings.forget_all();
+        } else {
+            self.rankings.apply(&all.moves);
+        }
+        if all.erased {
+            self.empty_log();
+        }
         Ok(())
+    }
+
+    /// Carries the log over and empties it, so that it keeps nothing of what was erased. Where somebody is reading an
+    /// older state this happens with the next erasure, or when the log is full.
+    fn empty_log(&self) {
+        let emptied = self.connection.busy_timeout(Duration::ZERO).and_then(|()| {
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
+        });
+        match emptied {
+            Ok(0) => {}
+            Ok(_) => tracing::warn!("the log still holds what was erased; it goes when the log is next emptied"),
+            Err(error) => tracing::warn!(%error, "the log could not be emptied of what was erased: {error}"),
+        }
+        if let Err(error) = self.connection.busy_timeout(BUSY_TIMEOUT) {
+            tracing::warn!(%error, "the time to wait for other users of the database could not be set: {error}");
+        }
     }
 }
 
-impl Job {
+impl Waiting {
     /// Tells the caller that the transaction is durable, or why there was none.
     fn finish(self, outcome: Result<(), CommitError>) {
         match self {
-            Job::Commit { commit, reply, result } => {
+            Waiting::Commit { commit, reply, result } => {
                 let result = outcome.and_then(|()| {
                     result.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed))).map(|no| (no, commit))
                 });
                 // Nobody may be waiting any more: the caller has hung up. The commit stands.
                 let _ = reply.send(result);
             }
-            Job::Other(job) => job.finish(outcome),
+            Waiting::Other(job) => job.finish(outcome),
         }
     }
 }
 
-fn write_delta(connection: &Connection, delta: &Delta) -> Result<(), rusqlite::Error> {
+/// Writes how counts and totals have changed.
+pub(crate) fn write_delta(connection: &Connection, delta: &Delta) -> Result<(), rusqlite::Error> {
     for ((block, challenge, status), n) in delta.sessions.iter().filter(|(_, n)| **n != 0) {
         connection
             .prepare_cached(
@@ -312,26 +319,26 @@ fn apply(
         }
         Change::Stays(no) => *no,
         Change::Remove(no, session) => {
-            let gone = connection
-                .prepare_cached("DELETE FROM sessions WHERE no = ?1 AND version = ?2")?
-                .execute(params![no.0, session.version.cast_signed()])?;
-            if gone == 0 {
+            if !delete_session(connection, *no, session, &mut delta)? {
                 return refuse(connection, commit);
             }
-            connection.prepare_cached("DELETE FROM messages WHERE session = ?1")?.execute([no.0])?;
-            let mut forget = connection.prepare_cached("DELETE FROM invites WHERE code = ?1")?;
-            for invite in &session.facts.invites {
-                forget.execute([invite.to_string()])?;
-            }
-            delta.add(no.0, &session.facts.challenge, session.status(), -1);
             *no
         }
     };
+    insert_messages(connection, no, &commit.messages)?;
+    Ok(Ok(Applied { no, delta, moves }))
+}
+
+pub(crate) fn insert_messages(
+    connection: &Connection,
+    no: SessionNo,
+    messages: &[ChatMessage],
+) -> Result<(), rusqlite::Error> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO messages (session, channel, idx, at, sender, recipient, method, content)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO messages (session, channel, idx, at, sender, recipient, method, content, hidden)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    for message in &commit.messages {
+    for message in messages {
         let session = if message.channel == Channel::Invites { 0 } else { no.0 };
         insert.execute(params![
             session,
@@ -342,9 +349,10 @@ fn apply(
             message.to.as_ref().map(ToString::to_string),
             message.method,
             message.content,
+            message.hidden.as_ref().map(ToString::to_string),
         ])?;
     }
-    Ok(Ok(Applied { no, delta, moves }))
+    Ok(())
 }
 
 /// The commit was decided on a session that has changed since: takes its answer back.
@@ -371,7 +379,7 @@ pub(crate) fn find_answer(connection: &Connection, key: &[u8; 32]) -> Result<Opt
         .optional()
 }
 
-fn insert_session(connection: &Connection, no: i64, session: &Session) -> Result<(), rusqlite::Error> {
+pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session) -> Result<(), rusqlite::Error> {
     let facts = &*session.facts;
     connection
         .prepare_cached(
@@ -388,7 +396,7 @@ fn insert_session(connection: &Connection, no: i64, session: &Session) -> Result
             facts.created_at.0,
             session.deadline.map(|at| at.0),
             facts.id.to_string(),
-            facts.seed.0,
+            seed_bytes(facts.seed.as_ref()),
             facts.options.to_string(),
             codes_text(&facts.invites),
             codes_text(&session.announced),

@@ -10,5 +10,5 @@ mod twins;
 pub use client::{Answer, Client, EventStream};
 pub use host::Host;
 pub use lab::Lab;
-pub use player::{Player, known_secret};
-pub use twins::PsiWithSecret;
+pub use player::{Player, known_admin_token, known_secret};
+pub use twins::WithSecret;

@@ -1,7 +1,9 @@
 //! Players with keys, for servers that want to see one.
 
-use arena_identity::{KeyPair, ServerSecret};
+use arena_identity::{KeyPair, ProfileUpdate, ServerSecret};
 use arena_model::Timestamp;
+use arena_server::AdminToken;
+use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client, EventStream};
@@ -9,12 +11,14 @@ use crate::client::{Answer, Client, EventStream};
 /// Somebody who can sign.
 pub struct Player {
     pair: KeyPair,
+    /// The same key, for what our own clients never sign.
+    raw: SigningKey,
 }
 
 impl Player {
     /// A player whose key follows from `seed`.
     pub fn new(seed: u8) -> Player {
-        Player { pair: KeyPair::from_random([seed; 32]) }
+        Player { pair: KeyPair::from_random([seed; 32]), raw: SigningKey::from_bytes(&[seed; 32]) }
     }
 
     /// The player's public key, as the wire writes it.
@@ -35,6 +39,21 @@ impl Player {
         let code = invite.parse().expect("an invite");
         let signature = self.pair.sign_join(code, at);
         json!({ "invite": invite, "publicKey": self.public_key(), "signature": signature, "timestamp": at.0 })
+    }
+
+    /// The body of a change of the profile, signed: for this change only if `bound`, or else as the reference's clients do,
+    /// for any change at that time.
+    pub fn signed_profile(&self, change: &Value, bound: bool, at: Timestamp) -> Value {
+        let update = ProfileUpdate { username: change["username"].as_str(), model: change["model"].as_str() };
+        let signature = match bound {
+            true => self.pair.sign_profile_update(&update, at),
+            false => self.raw.sign(format!("arena:v1:user-update:{}", at.0).as_bytes()).to_string().to_lowercase(),
+        };
+        let mut body = change.clone();
+        body["publicKey"] = json!(self.public_key());
+        body["signature"] = json!(signature);
+        body["timestamp"] = json!(at.0);
+        body
     }
 
     /// Joins, and returns the session key that the server gives for it.
@@ -62,6 +81,11 @@ impl Client {
         let authorization = format!("Bearer {key}");
         self.request("POST", path, &[("Authorization", &authorization)], body.to_string().as_bytes())
     }
+}
+
+/// An administrator's token that everybody knows.
+pub fn known_admin_token() -> AdminToken {
+    "everybody-knows-this-token".parse().expect("long enough")
 }
 
 /// A server's secret that is none.

@@ -3,49 +3,44 @@
 use std::sync::Arc;
 
 use arena_model::{ChallengeMetadata, ChallengeType, Operator, OptionsError, RestoreError, Seed};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-/// `psi`, but what only seat 1 holds is replaced after dealing: the same seed, the same commitment, another secret.
-pub struct PsiWithSecret {
-    psi: Arc<dyn ChallengeType>,
-    secret: Vec<u64>,
+/// A built-in challenge in which something is replaced after dealing: the same seed, the same commitment, another secret.
+pub struct WithSecret {
+    challenge: Arc<dyn ChallengeType>,
+    change: Box<dyn Fn(&mut Value) + Send + Sync>,
 }
 
-impl PsiWithSecret {
-    /// `psi` in which seat 1 holds the common numbers and `secret`. These shouldn't be in the range that is dealt from, so
-    /// that nobody else has them.
-    pub fn new(secret: Vec<u64>) -> PsiWithSecret {
-        let psi =
-            arena_challenges::builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
-        PsiWithSecret { psi, secret }
+impl WithSecret {
+    /// The challenge called `id`, with its defaults; `change` is given what the operator remembers, as JSON.
+    pub fn new(id: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> WithSecret {
+        let challenge =
+            arena_challenges::builtin(id, &Map::new()).expect("it is built in").expect("its defaults are good");
+        WithSecret { challenge, change: Box::new(change) }
     }
 }
 
-impl ChallengeType for PsiWithSecret {
+impl ChallengeType for WithSecret {
     fn id(&self) -> &str {
-        self.psi.id()
+        self.challenge.id()
     }
 
     fn metadata(&self) -> &ChallengeMetadata {
-        self.psi.metadata()
+        self.challenge.metadata()
     }
 
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
-        self.psi.resolve(overrides)
+        self.challenge.resolve(overrides)
     }
 
     fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator> {
-        let dealt = self.psi.create(options, seed).serialize();
+        let dealt = self.challenge.create(options, seed).serialize();
         let mut state: Value = serde_json::from_str(&dealt).expect("the state is JSON");
-        let mut numbers: Vec<u64> =
-            serde_json::from_value(state["intersectionSet"].clone()).expect("a list of numbers");
-        numbers.extend(&self.secret);
-        numbers.sort_unstable();
-        state["userSets"][1] = json!(numbers);
-        self.restore(&state.to_string()).expect("only numbers were replaced")
+        (self.change)(&mut state);
+        self.restore(&state.to_string()).expect("only a secret was replaced")
     }
 
     fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
-        self.psi.restore(state)
+        self.challenge.restore(state)
     }
 }

@@ -119,10 +119,10 @@ fn an_identity_is_two_files_for_its_owner_and_the_list_knows_it() {
     assert_eq!(person.run(&["identity", "list"]).json(), json!([]));
     let made = person.run(&["identity", "new"]).json();
     let user = text(&made["userId"]);
-    let [public, private] = ["publicKeyFile", "privateKeyFile"].map(|name| text(&made[name]));
+    let [public, private] = ["publicKey", "privateKey"].map(|name| text(&made[name]));
     assert_eq!(public, person.keys().join(format!("{user}.pub")).to_str().unwrap());
     assert_eq!(private, person.keys().join(format!("{user}.key")).to_str().unwrap());
-    assert_eq!(fs::read_to_string(&public).unwrap(), format!("{}\n", text(&made["publicKey"])));
+    assert_eq!(fs::read_to_string(&public).unwrap(), format!("{}\n", text(&made["publicKeyHex"])));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&person.keys()), mode(public.as_ref()), mode(private.as_ref())), (0o700, 0o600, 0o600));
     assert_eq!(person.run(&["identity", "list"]).json(), json!([made]));
@@ -131,7 +131,7 @@ fn an_identity_is_two_files_for_its_owner_and_the_list_knows_it() {
     let out = elsewhere.path().join("keys");
     let other = person.run(&["identity", "new", "--out", out.to_str().unwrap()]).json();
     assert_ne!(other["userId"], made["userId"]);
-    assert!(text(&other["privateKeyFile"]).starts_with(out.to_str().unwrap()));
+    assert!(text(&other["privateKey"]).starts_with(out.to_str().unwrap()));
     assert_eq!(fs::read_dir(person.keys()).unwrap().count(), 2);
     assert!(
         !format!("{made}{other}").contains(fs::read_to_string(private).unwrap().trim()),
@@ -161,7 +161,7 @@ fn a_join_that_can_not_be_signed_says_why() {
     refused(2, &[&invite, "--sign", &users[0], "--user-id", "ada"]);
     assert!(refused(2, &["inv_x", "--sign", &users[0]]).contains("inv_x is not an invite"));
     let said = refused(3, &[&invite]);
-    assert!(said.contains("sign the join with --sign, and \"arena identity new\" makes a key to sign with"), "{said}");
+    assert!(said.contains("sign it with --sign, and \"arena identity new\" makes a key to sign with"), "{said}");
     assert!(refused(3, &[&invite, "--user-id", "ada"]).contains("publicKey, signature, and timestamp are required"));
 
     let private = person.keys().join(format!("{}.key", users[1]));

@@ -53,6 +53,9 @@ fn every_verb_has_help_with_examples() {
         demo
         challenges
         chat
+        scoring
+        users
+        admin
         identity
         completions
         challenges metadata
@@ -63,6 +66,18 @@ fn every_verb_has_help_with_examples() {
         challenges send
         chat send
         chat sync
+        users get
+        users update
+        admin benchmark
+        admin hide
+        admin ban
+        admin unban
+        admin bans
+        admin remove
+        admin recompute
+        admin export
+        admin import
+        admin audit
         identity new
         identity list"#]]
     .assert_eq(&names.join("\n"));

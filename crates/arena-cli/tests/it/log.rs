@@ -56,6 +56,25 @@ fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
 }
 
 #[test]
+fn the_log_and_the_metrics_hold_no_token_of_the_administrators() {
+    let data = folder();
+    let token = "a-token-of-the-owners-choice";
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
+    let server = Running::start_with(&[&args[..], &["--log", "trace"]].concat(), &[("ADMIN_TOKEN", token)]);
+    let client = client_of(&server);
+    let (session, invites) = client.create("psi");
+    client.join(&invites[0]).ok();
+    client.chat(&session, &invites[0], "the chat text").ok();
+    client.post_with(token, "/api/admin/messages/hide", &json!({ "channel": session, "index": 1 })).ok();
+    let lines = client.get_with(token, "/api/admin/export");
+    client.request("POST", "/api/admin/import", &[("Authorization", &format!("Bearer {token}"))], &lines.body).ok();
+    client.get_with("a-wrong-token", "/api/admin/audit");
+    client.get_with(token, "/api/challenges").ok();
+    let seed = lines.text().split(r#""seed":""#).nth(1).expect("a seed")[..64].to_owned();
+    tells_none_of(&[token, "a-wrong-token", &invites[0], &invites[1], "the chat text", &seed], server, &client);
+}
+
+#[test]
 fn the_log_and_the_metrics_hold_no_key_however_it_was_sent() {
     let data = folder();
     let secret = "a secret of the operator's own";

@@ -1,6 +1,7 @@
 //! The `arena` binary from outside: real processes, real sockets, real folders.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
+mod admin;
 mod auth;
 mod crash;
 mod demo;
@@ -10,3 +11,4 @@ mod log;
 mod play;
 mod program;
 mod trouble;
+mod users;

@@ -18,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn arena(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
     let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    for name in ["ARENA_URL", "ARENA_AUTH", "ARENA_LOG", "AUTH_SECRET", "PORT"].iter().chain(&proxies) {
+    let ours = ["ARENA_URL", "ARENA_AUTH", "ARENA_ADMIN_TOKEN", "ARENA_LOG", "AUTH_SECRET", "ADMIN_TOKEN", "PORT"];
+    for name in ours.iter().chain(&proxies) {
         command.env_remove(name);
     }
     command.args(args).stdin(Stdio::null());
@@ -126,6 +127,11 @@ impl Running {
                 }
             }
         }
+    }
+
+    /// The lines of stdout that weren't read, once the process has ended.
+    pub fn rest(&self) -> Vec<String> {
+        self.stdout.iter().collect()
     }
 
     /// Sends the process a signal.

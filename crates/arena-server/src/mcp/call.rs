@@ -25,9 +25,10 @@ const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20)
 /// Who calls, as far as HTTP tells.
 pub(super) struct Caller {
     peer: Option<Peer>,
-    authorization: Option<HeaderValue>,
-    /// `key=…` from the query, as it came.
-    key: Option<String>,
+    /// All `Authorization` headers. REST knows what to think of several.
+    authorization: Vec<HeaderValue>,
+    /// All `key=…` from the query, as they came.
+    keys: String,
     /// Whether REST was asked, and has counted this request.
     counted: AtomicBool,
 }
@@ -35,11 +36,12 @@ pub(super) struct Caller {
 impl Caller {
     /// The caller that sent a request.
     pub(super) fn of(parts: &Parts) -> Caller {
-        let key = parts.uri.query().and_then(|query| query.split('&').find(|pair| pair.starts_with("key=")));
+        let query = parts.uri.query().unwrap_or_default();
+        let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
         Caller {
             peer: parts.extensions.get::<Peer>().copied(),
-            authorization: parts.headers.get(header::AUTHORIZATION).cloned(),
-            key: key.map(str::to_owned),
+            authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
+            keys: keys.join("&"),
             counted: AtomicBool::new(false),
         }
     }
@@ -131,13 +133,11 @@ impl Door<'_> {
 
     async fn ask(&self, method: Method, path: &str, mut query: String, body: Body) -> Result<Response, BadCall> {
         let mut request = Request::builder().method(method);
-        match (self.key, &self.caller.key) {
-            (Some(key), _) => {
-                let _ = write!(query, "{KEY}={}", utf8_percent_encode(key, NON_ALPHANUMERIC));
-            }
-            (None, key) => {
-                query.push_str(key.as_deref().unwrap_or_default());
-                if let Some(authorization) = &self.caller.authorization {
+        match self.key {
+            Some(key) => _ = write!(query, "{KEY}={}", utf8_percent_encode(key, NON_ALPHANUMERIC)),
+            None => {
+                query.push_str(&self.caller.keys);
+                for authorization in &self.caller.authorization {
                     request = request.header(header::AUTHORIZATION, authorization);
                 }
             }

@@ -81,7 +81,8 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
             h3 { code { (method.to_uppercase()) " " (path) } }
             p { b { (inline(text(&operation["summary"]))) } }
             (prose(text(&operation["description"])))
-            @if operation.get("security").is_some() { p { "A session key counts." } }
+            @if is_administrators(operation) { p { "With the administrator's token." } }
+            @else if operation.get("security").is_some() { p { "A session key counts." } }
             @if !parameters.is_empty() {
                 table {
                     @for parameter in parameters {
@@ -114,6 +115,11 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
     }
 }
 
+/// Whether it takes the administrator's token, rather than a session key.
+fn is_administrators(operation: &Value) -> bool {
+    operation.pointer("/security/0").is_some_and(|first| first.as_object().is_some_and(|names| !names.is_empty()))
+}
+
 /// A call that can be tried in a shell.
 fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String {
     let (mut path, mut query) = (path.to_owned(), Vec::new());
@@ -126,7 +132,11 @@ fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String
         }
     }
     let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-    let key = if operation.get("security").is_some() { "-H 'Authorization: Bearer KEY' " } else { "" };
+    let key = match operation.get("security") {
+        Some(_) if is_administrators(operation) => "-H 'Authorization: Bearer TOKEN' ",
+        Some(_) => "-H 'Authorization: Bearer KEY' ",
+        None => "",
+    };
     let body = match example(document, &operation["requestBody"]["content"]["application/json"]["schema"]) {
         Value::Null if method == "post" => "-X POST ".to_owned(),
         Value::Null => String::new(),

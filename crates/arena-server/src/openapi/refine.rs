@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Mode;
 use super::parts::IDEMPOTENCY_KEY;
+use crate::routes::OPEN_TO_ALL;
 
 /// Extension of a field, a parameter or an answer that is there in one mode only: the mode's name.
 pub(super) const MODE: &str = "x-mode";
@@ -15,8 +16,14 @@ pub(super) const MODE: &str = "x-mode";
 const BY_HEADER: &str = "sessionKey";
 const BY_QUERY: &str = "sessionKeyInQuery";
 
+/// Name of the way in which the administrator's token comes, in both modes.
+const TOKEN: &str = "administratorToken";
+
 /// Groups whose routes don't pass the edge (`request.rs`), so that nothing is added to what they say themselves.
 const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
+
+/// Where an operation speaks of a body that `Fields` reads.
+const JSON_BODY: &str = "/requestBody/content/application~1json";
 
 /// Makes the document true of a server in this mode.
 pub(super) fn refine(document: &mut Value, mode: Mode) {
@@ -31,23 +38,33 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
         }
     }
     drop_nulls(document);
+    document["components"]["securitySchemes"] = security_schemes(mode);
+    open_bodies(document, bodies);
+}
+
+fn security_schemes(mode: Mode) -> Value {
+    let mut schemes = json!({
+        TOKEN: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The administrator's token, which the server has from its environment or keeps with its data.",
+        },
+    });
     if mode == Mode::Authentication {
-        document["components"]["securitySchemes"] = json!({
-            BY_HEADER: {
-                "type": "http",
-                "scheme": "bearer",
-                "bearerFormat": "s_{seat}.{64 hexadecimal digits}",
-                "description": "The session key from the answer to a join. It opens its seat of its session.",
-            },
-            BY_QUERY: {
-                "type": "apiKey",
-                "in": "query",
-                "name": "key",
-                "description": "The session key, where headers can't be set, as in a browser's `EventSource`.",
-            },
+        schemes[BY_HEADER] = json!({
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "s_{seat}.{64 hexadecimal digits}",
+            "description": "The session key from the answer to a join. It opens its seat of its session.",
+        });
+        schemes[BY_QUERY] = json!({
+            "type": "apiKey",
+            "in": "query",
+            "name": "key",
+            "description": "The session key, where headers can't be set, as in a browser's `EventSource`.",
         });
     }
-    open_bodies(document, bodies);
+    schemes
 }
 
 /// Removes what bears the name of another mode, and the names themselves.
@@ -115,7 +132,7 @@ fn not_null(schema: &mut Value) {
 
 /// The name of the schema of an operation's body. A body that may be left out isn't null either.
 fn body_of(operation: &mut Value) -> Option<String> {
-    let schema = operation.pointer_mut("/requestBody/content/application~1json/schema")?;
+    let schema = operation.pointer_mut(JSON_BODY)?.get_mut("schema")?;
     not_null(schema);
     let name = schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")?;
     Some(name.to_owned())
@@ -133,10 +150,11 @@ fn open_bodies(document: &mut Value, names: impl IntoIterator<Item = String>) {
 
 /// Adds to an operation what follows from what it says of itself.
 fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
-    let takes_key = operation.get("security").is_some();
+    let shows = |name: &str| operation.pointer(&format!("/security/0/{name}")).is_some();
+    let (takes_key, takes_token) = (shows(BY_HEADER), shows(TOKEN));
     if takes_key && mode == Mode::Authentication {
         operation["security"] = json!([{}, { BY_HEADER: [] }, { BY_QUERY: [] }]);
-    } else if let Some(operation) = operation.as_object_mut() {
+    } else if let Some(operation) = operation.as_object_mut().filter(|_| takes_key) {
         operation.remove("security");
     }
     let has = |name: &str, value: &str| {
@@ -149,9 +167,10 @@ fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
         Condition::Always => true,
         Condition::Api => path.starts_with("/api/"),
         Condition::PathParameter => has("in", "path"),
-        Condition::Body => operation.get("requestBody").is_some(),
+        Condition::Body => operation.pointer(JSON_BODY).is_some(),
         Condition::Once => has("name", IDEMPOTENCY_KEY),
         Condition::Key => takes_key && mode == Mode::Authentication,
+        Condition::Token => takes_token,
     };
     let common: Vec<(&str, &str)> = COMMON
         .iter()
@@ -159,12 +178,13 @@ fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
         .map(|(_, status, line)| (*status, *line))
         .collect();
     let Some(responses) = operation["responses"].as_object_mut() else { return };
-    for (status, line) in common {
+    let banned = (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address isn't let in."));
+    for (status, line) in common.into_iter().chain(banned) {
         let response = responses.entry(status).or_insert_with(|| json!({ "description": "" }));
         response["description"] = format!("{}\n{line}", response["description"].as_str().unwrap_or_default()).into();
     }
-    // In standalone mode nobody has to show anything.
-    if mode == Mode::Standalone {
+    // In standalone mode no player has to show anything.
+    if mode == Mode::Standalone && !takes_token {
         responses.remove("401");
     }
     for (status, response) in responses.iter_mut().filter(|(status, _)| status.as_str() >= "400") {
@@ -182,19 +202,22 @@ enum Condition {
     Once,
     /// A session key counts.
     Key,
+    /// It is the administrator's.
+    Token,
 }
 
 /// Refusals that come from the edge or from the store, whatever the route.
-const COMMON: [(Condition, &str, &str); 17] = [
+const COMMON: [(Condition, &str, &str); 18] = [
     (Condition::Always, "400", "`INVALID_QUERY`: the query isn't valid UTF-8."),
     (Condition::PathParameter, "400", "`INVALID_PATH`: the path isn't valid UTF-8."),
     (Condition::Body, "400", "`INVALID_JSON`: the body isn't a JSON object."),
     (Condition::Body, "400", "`BODY_INCOMPLETE`: the body ended too soon."),
     (Condition::Body, "400", "`MISSING_FIELD`: a field isn't there that has to be."),
     (Condition::Body, "400", "`INVALID_FIELD`: a field is of another type, or isn't what it should be."),
-    (Condition::Once, "400", "`INVALID_IDEMPOTENCY_KEY`: it isn't 1 to 255 printable ASCII characters."),
+    (Condition::Body, "400", "`INVALID_IDEMPOTENCY_KEY`: `Idempotency-Key` isn't 1 to 255 printable ASCII characters."),
     (Condition::Key, "400", "`SESSION_MISMATCH`: query, body and path name different sessions."),
     (Condition::Key, "401", "`AUTHENTICATION_REQUIRED`: the key isn't one to a seat of this session."),
+    (Condition::Token, "401", "`AUTHENTICATION_REQUIRED`: the token isn't the administrator's."),
     (Condition::Body, "408", "`REQUEST_TIMEOUT`: the body took too long to arrive."),
     (Condition::Body, "413", "`BODY_TOO_LARGE`: the body is larger than the server's limit."),
     (Condition::Once, "422", "`IDEMPOTENCY_KEY_REUSED`: the key came before, with another request."),

@@ -60,6 +60,7 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
     let to = fields.find_text("to")?.map(Party::from_wire);
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
+    arena.rates.admit_writer(request.address, &from)?;
     let no_chat = || {
         ApiError::bad_request(
             "INVALID_CHANNEL",

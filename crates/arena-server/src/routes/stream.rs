@@ -4,6 +4,7 @@
 //! `game_ended`. A reader that is slow finds what it missed in the store, so nothing is dropped and nothing piles up.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use arena_engine::{Snapshot, Subscription};
@@ -82,7 +83,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
     let body = match method {
         Method::GET => {
-            let reader = Reader::new(arena, viewer, start, subscription);
+            let reader = Reader::new(arena, request.address, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // HEAD asks for the headers; a subscription behind it would never be read.
@@ -127,6 +128,7 @@ impl Start {
 /// One subscriber.
 struct Reader {
     arena: Arena,
+    address: Option<IpAddr>,
     viewer: Viewer,
     subscription: Subscription,
     /// Index of the next message to send.
@@ -138,13 +140,14 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(arena: Arena, viewer: Viewer, start: Start, subscription: Subscription) -> Reader {
+    fn new(arena: Arena, address: Option<IpAddr>, viewer: Viewer, start: Start, subscription: Subscription) -> Reader {
         arena.metrics.subscribers.inc();
         let (next, initial_sent, end_sent) = match start {
             Start::Afresh => (1, false, false),
             Start::After { index, ended } => (index.saturating_add(1), true, ended),
         };
-        Reader { arena, viewer, subscription, next, initial_sent, end_sent, closed: false, last_write: Instant::now() }
+        let last_write = Instant::now();
+        Reader { arena, address, viewer, subscription, next, initial_sent, end_sent, closed: false, last_write }
     }
 
     /// The next thing to write, as soon as there is one.
@@ -153,6 +156,10 @@ impl Reader {
             return None;
         }
         loop {
+            // One who is banned meanwhile gets nothing more. At the latest the next comment would be it.
+            if self.address.is_some_and(|address| self.arena.engine.admit_address(address).is_err()) {
+                return None;
+            }
             let snapshot = match self.subscription.read(self.next, AT_ONCE).await {
                 Ok(snapshot) => snapshot,
                 // Ends the stream; the subscriber comes back with the id of the last event.

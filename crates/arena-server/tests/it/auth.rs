@@ -678,6 +678,60 @@ fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
 // The other mode.
 
 #[test]
+fn a_profile_is_changed_by_who_holds_the_key_and_each_signature_is_good_once() {
+    let Stage { host: _host, client, lab, .. } = Stage::new();
+    let now = || lab.now();
+    let ada = Player::new(1);
+    let change = json!({ "username": "Ada", "model": "engine-1" });
+    let post = |body: &Value| client.post("/api/users", body);
+    let profile = json!({ "userId": ada.user_id(), "username": "Ada", "model": "engine-1" });
+    let bound = ada.signed_profile(&change, true, now());
+    // Somebody who sees it can neither use it for something else nor once more.
+    let mut forged = bound.clone();
+    forged["username"] = json!("Eve");
+    assert_eq!(told(&post(&forged)), "401 INVALID_SIGNATURE: Invalid signature");
+    assert_eq!(post(&bound).ok(), profile);
+    assert_eq!(post(&bound).refusal(), (401, "SIGNATURE_USED".to_owned()));
+
+    // The reference's form doesn't cover the change, so it is all the more good only once; digits may be large.
+    lab.advance_ms(1);
+    let mut unbound = ada.signed_profile(&json!({ "username": "Lovelace", "userId": "somebody else" }), false, now());
+    assert_eq!(post(&unbound).ok()["username"], "Lovelace");
+    unbound["username"] = json!("Eve");
+    assert_eq!(post(&unbound).refusal(), (401, "SIGNATURE_USED".to_owned()));
+    unbound["signature"] = json!(unbound["signature"].as_str().expect("a text").to_uppercase());
+    assert_eq!(post(&unbound).status, 401);
+    let read = client.get(&format!("/api/users/{}", ada.user_id())).ok();
+    assert_eq!(read, json!({ "userId": ada.user_id(), "username": "Lovelace", "model": "engine-1" }));
+
+    // Lost answers can be had again, under the same key only.
+    lab.advance_ms(1);
+    let again = ada.signed_profile(&json!({ "model": "engine-2" }), true, now());
+    let first = client.post_once("/api/users", "k", &again).ok();
+    assert_eq!(client.post_once("/api/users", "k", &again).ok(), first);
+    assert_eq!(client.post_once("/api/users", "l", &again).refusal(), (401, "SIGNATURE_USED".to_owned()));
+
+    let late = ada.signed_profile(&change, true, now().plus_ms(-300_001));
+    assert_eq!(post(&late).refusal(), (401, "TIMESTAMP_EXPIRED".to_owned()));
+    assert_eq!(post(&change).refusal(), (400, "MISSING_FIELD".to_owned()));
+    let mut odd = ada.signed_profile(&json!({ "username": "x".repeat(201) }), true, now());
+    assert_eq!(post(&odd).refusal(), (400, "INVALID_FIELD".to_owned()));
+    odd["username"] = json!(["x"]);
+    assert_eq!(post(&odd).refusal(), (400, "INVALID_FIELD".to_owned()));
+}
+
+#[test]
+fn self_play_can_be_refused() {
+    let stage = Stage::with(|settings| settings.sessions.self_play = false);
+    let (_, invites) = stage.client.create("psi");
+    let ada = Player::new(1);
+    ada.join(&stage.client, &invites[0], stage.lab.now());
+    let second = stage.client.post("/api/arena/join", &ada.signed_join(&invites[1], stage.lab.now()));
+    assert_eq!(second.refusal(), (400, "SELF_PLAY".to_owned()));
+    Player::new(2).join(&stage.client, &invites[1], stage.lab.now());
+}
+
+#[test]
 fn in_standalone_mode_keys_count_for_nothing() {
     let host = Host::start();
     let client = host.client();

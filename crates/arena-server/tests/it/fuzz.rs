@@ -13,7 +13,7 @@ use std::{env, fs};
 
 use arena_model::ChallengeType;
 use arena_server::Settings;
-use arena_testkit::{Client, Host, Lab, Player, known_secret};
+use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret};
 use serde_json::{Map, Value, json};
 
 use crate::mcp::python;
@@ -37,6 +37,7 @@ impl Stage {
         let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
+            settings.admin_token = Some(known_admin_token());
         });
         let client = host.client();
         let crew = [1, 2].map(Player::new);
@@ -115,6 +116,7 @@ fn dictionaries(
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let mut sessions: Vec<String> = games.iter().map(|game| game.id.clone()).collect();
     sessions.push(open[0].0.clone());
+    let spare: Vec<String> = open.into_iter().skip(2).map(|(id, _)| id).collect();
     let players: Vec<String> = games.iter().flat_map(|game| game.players.clone()).collect();
     let channels = sessions.iter().flat_map(|id| [id.clone(), format!("challenge_{id}")]);
     let channels = channels.chain(["invites".to_owned()]).collect();
@@ -124,6 +126,9 @@ fn dictionaries(
         ("invites", free.into_iter().chain(players[..1].to_vec()).collect()),
         ("players", players.into_iter().chain(texts(&["viewer", "operator"])).collect()),
         ("sessions", sessions),
+        ("spare", spare),
+        ("strangers", texts(&["mallory", "trudy"])),
+        ("addresses", texts(&["192.0.2.0/24", "2001:db8::1"])),
         ("channels", channels),
         ("users", users),
         ("methods", texts(&["guess", "submit_offer", "accept", "reject", "pass"])),
@@ -154,6 +159,7 @@ fn run(name: &str, stage: &Stage) -> Output {
     Command::new(python())
         .current_dir(&folder)
         .env("ARENA_FUZZ_SEEDS", folder.join("seeds.json"))
+        .env("ARENA_FUZZ_TOKEN", known_admin_token().reveal())
         .env("PYTHONPATH", &sources)
         // Without these it would leave folders among the sources, and draw boxes around what it says.
         .env("PYTHONDONTWRITEBYTECODE", "1")

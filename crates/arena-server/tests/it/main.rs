@@ -1,8 +1,10 @@
 //! The server over real sockets, a module per promise.
 
+mod admin;
 mod auth;
 mod deal;
 mod fuzz;
+mod games;
 mod mcp;
 mod once;
 mod openapi;

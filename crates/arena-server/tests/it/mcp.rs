@@ -45,6 +45,13 @@ fn agents_with_the_official_client_play_a_game_in_few_calls() {
 }
 
 #[test]
+fn they_do_so_with_keys_as_well() {
+    let host = Host::start_with(|settings| settings.auth.enabled = true);
+    let told = run("play_psi.py", &host, &["--keys"]);
+    assert_eq!(told["scores"], json!([{ "security": 1, "utility": 1 }, { "security": 1, "utility": 1 }]));
+}
+
+#[test]
 fn the_official_client_is_told_what_it_asked_for_wrongly() {
     let checked = run("refusals.py", &Host::start(), &[]);
     assert!(checked.as_u64() > Some(50), "{checked}");

@@ -248,7 +248,17 @@ fn what_does_not_exist_is_refused_as_the_wire_says() {
     rows.push(row("", "POST /invites", r#"{"inviteId": "$ada"}"#, used));
     let used = "400 INVITE_ALREADY_USED: This invite has already been used.";
     rows.push(row("", "POST /arena/join", r#"{"invite": "$ada"}"#, used));
-    for session in ["$none", "", "__proto__", "constructor", "challenge_$active", "$active ", "invites", "$ada"] {
+    for session in [
+        "$none",
+        "",
+        "__proto__",
+        "constructor",
+        "challenge_$none",
+        "challenge_challenge_$active",
+        "$active ",
+        "invites",
+        "$ada",
+    ] {
         let body = json!({ "challengeId": session, "from": "$ada", "messageType": "guess", "content": "1" });
         rows.push(row("", "POST /arena/message", body.to_string(), "400 CHALLENGE_NOT_FOUND: Challenge not found"));
     }
@@ -346,6 +356,9 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         "/Metadata",
         "/%ff",
         "/__proto__",
+        "/admin",
+        "/admin/nothing",
+        "/admin/sessions/$active",
     ] {
         for method in ["GET", "POST", "DELETE", "FOO"] {
             // Under `/api/v1` the path of the API itself has another spelling.
@@ -369,6 +382,10 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         ("/chat/send", "POST"),
         ("/chat/sync", "GET,HEAD"),
         ("/chat/ws/$active", "GET,HEAD"),
+        ("/admin/bans", "GET,HEAD,POST"),
+        ("/admin/bans/lift", "POST"),
+        ("/admin/export", "GET,HEAD"),
+        ("/admin/sessions/$active/remove", "POST"),
         ("/arena/mcp", "POST"),
         ("/chat/mcp", "POST"),
     ] {
@@ -1265,6 +1282,37 @@ fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
     assert_eq!(client.get("/health").status, 200);
     assert_eq!(client.get("/metrics").status, 200);
     until("the address may ask again", || client.get(&state).status == 200);
+}
+
+#[test]
+fn who_writes_too_much_is_told_so_and_nobody_else_is() {
+    let host = Host::start_with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 0;
+        settings.limits.writes_per_second = 2;
+        settings.limits.writes_burst = 10;
+    });
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    let writes: [&dyn Fn() -> Answer; 2] =
+        [&|| client.chat(&session, &players[0], "hello"), &|| client.act(&session, &players[0], "nothing", "1")];
+    for write in writes {
+        let refused = (0..1000).map(|_| write()).find(|answer| answer.status == 429).expect("too many at last");
+        let body = refused.json();
+        assert_eq!(body["code"], "RATE_LIMITED");
+        let limit = "more than 2 actions and messages per second by one player (limits.writes_per_second); wait 0.";
+        assert!(body["error"].as_str().expect("a text").starts_with(limit), "{body}");
+        assert!((1..=500).contains(&body["retryAfterMs"].as_u64().expect("a number")), "{body}");
+    }
+    // Neither whoever else is there, nor what the player reads.
+    for _ in 0..10 {
+        client.chat(&session, &players[1], "are you still there?").ok();
+        client.get(&format!("/api/chat/sync?channel={session}&from={}", players[0])).ok();
+    }
+    until("the player may write again", || client.chat(&session, &players[0], "yes").status == 200);
 }
 
 // Everything at once.

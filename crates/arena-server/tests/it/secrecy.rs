@@ -1,62 +1,93 @@
-//! Twin runs: two servers, equal to the last random byte, but for the numbers that only seat 1 holds. Whatever anybody
-//! else asks, at any moment before the end, both give the same bytes. In both modes: where `from` is believed, and where
-//! keys are asked for.
+//! Twin runs: two servers, equal to the last random byte, but for the secret of seat 1 and for who sits there. Whatever
+//! anybody else asks, at any moment before the end, both give the same bytes. For every challenge, over every transport,
+//! and in both modes: where `from` is believed, and where keys are asked for.
 
 use std::sync::Arc;
 
-use arena_model::ChallengeType;
-use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, PsiWithSecret, known_secret};
+use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, WithSecret, known_admin_token, known_secret};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The secrets differ in their digits and in their length. Nobody else can hold these numbers: the range ends at 900.
-const SECRETS: [[u64; 10]; 2] = [
-    [1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010],
-    [200_011, 200_012, 200_013, 200_014, 200_015, 200_016, 200_017, 200_018, 200_019, 200_020],
+/// A challenge, and what its twins differ in.
+struct Game {
+    challenge: &'static str,
+    /// Writes a twin's secret into what the operator remembers.
+    hide: fn(&mut Value, usize),
+    /// What to do at a seat, by a number: method and content. It must be the same for both twins, and nothing that the others
+    /// are told of it may depend on the secret by the rules.
+    act: fn(&Twin, usize, usize) -> (&'static str, String),
+    /// Texts of which each twin's seat 1 is told its own.
+    told: [&'static str; 2],
+}
+
+const GAMES: [Game; 4] = [
+    Game {
+        challenge: "psi",
+        // In digits and in length. Nobody else can hold these numbers: the range ends at 900.
+        hide: |state, twin| {
+            let common = state["intersectionSet"].as_array().expect("a list").iter().filter_map(Value::as_u64);
+            let own = [1001..=1010, 200_011..=200_020][twin].clone();
+            state["userSets"][1] = common.chain(own).collect();
+        },
+        act: |twin, seat, n| {
+            let mut guess: Vec<String> = twin.own_numbers(seat).iter().take(n % 4).map(u64::to_string).collect();
+            guess.extend((n % 8 > 3).then(|| "999".to_owned()));
+            ("guess", guess.join(", "))
+        },
+        told: ["1010}", "200020}"],
+    },
+    Game {
+        challenge: "ultimatum",
+        hide: |state, twin| state["reservationValues"][1] = [7, 40][twin].into(),
+        act: |_, _, n| match n % 4 {
+            0 => ("pass", String::new()),
+            1 => ("reject", String::new()),
+            _ => ("submit_offer", format!("{}, {}", n % 100, 100 - n % 100)),
+        },
+        told: ["value is: 7.", "value is: 40."],
+    },
+    Game {
+        challenge: "millionaire",
+        // Both are richer than seat 0, who guesses less: by the rules, that is told.
+        hide: |state, twin| state["wealth"] = [50, [70, 100][twin]].into_iter().collect(),
+        act: |_, _, n| ("guess", format!("{}", 1 + n % 60)),
+        told: ["wealth is $70M", "wealth is $100M"],
+    },
+    Game {
+        challenge: "dining-cryptographers",
+        hide: |state, twin| state["payer"] = [json!(1), Value::Null][twin].clone(),
+        act: |twin, _, n| {
+            let guesses = ["external", "internal", "unknown"].map(str::to_owned);
+            ("guess", guesses.iter().chain(&twin.invites).nth(n % 6).expect("three words, three invites").clone())
+        },
+        told: ["You paid the bill.", "You did not pay the bill."],
+    },
 ];
 
 #[derive(Debug, Clone)]
 enum Step {
     Join,
-    Chat {
-        seat: usize,
-        private: bool,
-        text: String,
-    },
-    /// A guess of some of the guesser's own numbers, the first `of_own`, and perhaps one that nobody holds.
-    Guess {
-        seat: usize,
-        of_own: usize,
-        wrong: bool,
-    },
-    BadAction {
-        seat: usize,
-        method: &'static str,
-        content: &'static str,
-    },
-    Announce {
-        invite: usize,
-    },
+    Chat { seat: usize, private: bool, text: String },
+    Act { seat: usize, n: usize },
+    BadAction { seat: usize, method: &'static str, content: &'static str },
+    Announce { invite: usize },
     OtherSession,
-    Wait {
-        ms: i64,
-    },
+    Wait { ms: i64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => Just(Step::Join),
-        4 => (0usize..2, any::<bool>(), "[a-z ]{0,12}").prop_map(|(seat, private, text)| Step::Chat { seat, private, text }),
-        2 => (0usize..2, 0usize..4, any::<bool>()).prop_map(|(seat, of_own, wrong)| Step::Guess { seat, of_own, wrong }),
-        1 => (0usize..2, prop_oneof![Just(("guess", "nothing")), Just(("guess", "-5")), Just(("look", "1001"))])
+        5 => Just(Step::Join),
+        4 => (0usize..3, any::<bool>(), "[a-z ]{0,12}").prop_map(|(seat, private, text)| Step::Chat { seat, private, text }),
+        4 => (0usize..3, 0usize..1000).prop_map(|(seat, n)| Step::Act { seat, n }),
+        1 => (0usize..3, prop_oneof![Just(("guess", "nothing")), Just(("guess", "-5")), Just(("look", "1001"))])
             .prop_map(|(seat, (method, content))| Step::BadAction { seat, method, content }),
-        1 => (0usize..2).prop_map(|invite| Step::Announce { invite }),
+        1 => (0usize..3).prop_map(|invite| Step::Announce { invite }),
         1 => Just(Step::OtherSession),
         1 => (1i64..5000).prop_map(|ms| Step::Wait { ms }),
     ]
 }
 
-/// Whom the servers believe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
     /// `from`.
@@ -96,6 +127,8 @@ impl Question {
 
 /// One of the two.
 struct Twin {
+    game: &'static Game,
+    which: usize,
     _host: Host,
     client: Client,
     lab: Lab,
@@ -105,35 +138,49 @@ struct Twin {
     joined: usize,
     /// Session keys of those who have joined, where there are any.
     keys: Vec<String>,
-    guessed: [bool; 2],
+    /// Who has acted; in most games everybody can once, and when all have, the game is over.
+    acted: Vec<bool>,
+    actions: usize,
     streams: Vec<EventStream>,
 }
 
 impl Twin {
-    fn new(seed: u64, secret: &[u64], mode: Mode) -> Twin {
+    fn new(game: &'static Game, which: usize, seed: u64, mode: Mode) -> Twin {
         let lab = Lab::new(seed);
-        let psi: Arc<dyn ChallengeType> = Arc::new(PsiWithSecret::new(secret.to_vec()));
-        let host = Host::start_in(lab.environment(), vec![psi], |settings| {
+        let challenge = WithSecret::new(game.challenge, move |state| (game.hide)(state, which));
+        let host = Host::start_in(lab.environment(), vec![Arc::new(challenge)], |settings| {
             settings.auth.enabled = mode == Mode::Authenticated;
             settings.auth.secret = Some(known_secret());
+            settings.admin_token = Some(known_admin_token());
         });
         let client = host.client();
-        let (session, invites) = client.create("psi");
+        let (session, invites) = client.create(game.challenge);
         let mut twin = Twin {
+            game,
+            which,
             _host: host,
             client,
             lab,
             mode,
             session,
+            acted: vec![false; invites.len()],
+            actions: 0,
             invites,
             joined: 0,
             keys: Vec::new(),
-            guessed: [false; 2],
             streams: Vec::new(),
         };
         let first = format!("?from={}", twin.invites[0]);
         for viewer in ["", "?from=viewer", "?from=operator", &first] {
             twin.watch(viewer);
+        }
+        if mode == Mode::Standalone {
+            // With authentication it is a wrong key, and opens no stream.
+            let session = &twin.session;
+            for channel in [session.clone(), format!("challenge_{session}")] {
+                let path = format!("/api/chat/ws/{channel}");
+                twin.streams.push(twin.client.stream_as(known_admin_token().reveal(), &path));
+            }
         }
         twin
     }
@@ -170,18 +217,27 @@ impl Twin {
         self.post_as(seat, "/api/arena/message", body)
     }
 
+    /// Takes a seat. Who sits at seat 1 differs between the twins, too.
     fn join(&mut self, seat: usize) -> Answer {
+        let player = if seat == 1 { 20 + self.which } else { 10 + seat };
         if self.mode == Mode::Standalone {
-            return self.client.join(&self.invites[seat]);
+            let body = json!({ "invite": self.invites[seat], "userId": format!("player-{player}") });
+            return self.client.post("/api/arena/join", &body);
         }
-        let seed = if seat == 0 { 10 } else { 11 };
-        let answer =
-            self.client.post("/api/arena/join", &Player::new(seed).signed_join(&self.invites[seat], self.lab.now()));
+        let player = Player::new(u8::try_from(player).expect("few players"));
+        let answer = self.client.post("/api/arena/join", &player.signed_join(&self.invites[seat], self.lab.now()));
         self.keys.push(answer.ok()["sessionKey"].as_str().expect("a key").to_owned());
         if seat == 0 {
             self.watch(&format!("?key={}", self.keys[0]));
         }
         answer
+    }
+
+    /// Whether an action now might end the game: the last guess, or the last turn.
+    fn is_near_the_end(&self, seat: usize) -> bool {
+        let others = self.acted.iter().enumerate().filter(|(other, _)| *other != seat);
+        let is_last = self.game.challenge != "ultimatum" && others.into_iter().all(|(_, acted)| *acted);
+        self.joined < self.invites.len() || is_last || self.actions >= 15
     }
 
     /// The numbers of a seat that both twins agree on.
@@ -207,26 +263,33 @@ impl Twin {
                 (seat, self.join(seat))
             }
             Step::Chat { seat, private, text } => {
+                let seat = seat % invites.len();
                 let mut body = json!({ "channel": session, "content": text });
                 if *private {
-                    body["to"] = json!(invites[1 - seat]);
+                    body["to"] = json!(invites[(seat + 1) % invites.len()]);
                 }
-                (*seat, self.post_as(*seat, "/api/chat/send", body))
+                (seat, self.post_as(seat, "/api/chat/send", body))
             }
-            Step::Guess { seat, of_own, wrong } => {
-                if self.joined < 2 || self.guessed[1 - seat] {
+            Step::Act { seat, n } => {
+                let seat = seat % invites.len();
+                if self.is_near_the_end(seat) {
                     return None;
                 }
-                self.guessed[*seat] = true;
-                let mut guess: Vec<String> = self.own_numbers(*seat).iter().take(*of_own).map(u64::to_string).collect();
-                guess.extend(wrong.then(|| "999".to_owned()));
-                (*seat, self.act_as(*seat, "guess", &guess.join(", ")))
+                self.acted[seat] = true;
+                self.actions += 1;
+                let (method, content) = (self.game.act)(self, seat, *n);
+                (seat, self.act_as(seat, method, &content))
             }
-            Step::BadAction { seat, method, content } => (*seat, self.act_as(*seat, method, content)),
+            Step::BadAction { seat, method, content } => {
+                let seat = seat % invites.len();
+                (seat, self.act_as(seat, method, content))
+            }
             Step::Announce { invite } => {
-                (0, self.client.post("/api/invites", &json!({ "inviteId": invites[*invite] })))
+                (0, self.client.post("/api/invites", &json!({ "inviteId": invites[invite % invites.len()] })))
             }
-            Step::OtherSession => (0, self.client.post("/api/challenges/psi", &json!({}))),
+            Step::OtherSession => {
+                (0, self.client.post(&format!("/api/challenges/{}", self.game.challenge), &json!({})))
+            }
             Step::Wait { ms } => {
                 self.lab.advance_ms(*ms);
                 return None;
@@ -243,21 +306,30 @@ impl Twin {
         if self.joined < 2 {
             viewers.push(&invites[1]);
         }
+        viewers.extend(invites.get(2).map(String::as_str));
         let mut paths: Vec<String> = [
             "/",
             "/skill.md",
             "/skill.json",
             "/api/metadata",
-            "/api/metadata/psi",
             "/api/challenges",
             "/api/challenges?status=active&limit=3",
-            "/api/challenges/psi?offset=1",
+            "/api/users",
+            "/api/users/batch?ids=player-10,player-20,player-21",
+            "/api/users/player-20",
+            "/api/users/player-21/challenges",
+            "/api/users/player-20/scores",
+            "/api/scoring",
+            "/api/stats",
             "/api/v1/challenges",
             "/api/chat/sync?channel=invites",
             "/ready",
         ]
         .map(str::to_owned)
         .to_vec();
+        for path in ["metadata", "challenges", "scoring"] {
+            paths.push(format!("/api/{path}/{}", self.game.challenge));
+        }
         for invite in invites.iter().map(String::as_str).chain([stranger]) {
             paths.push(format!("/api/invites/{invite}"));
         }
@@ -297,16 +369,17 @@ impl Twin {
         [("arena", "challenge_sync"), ("chat", "sync")].map(call).to_vec()
     }
 
-    /// What is asked with keys: the other player's, where there is one, and such as open nothing.
+    /// What is asked with keys: the other player's, where there is one, and such as open nothing. The administrator's token
+    /// is one of those, except at the administrator's own door.
     fn asked_with_keys(&self) -> Vec<Question> {
-        if self.mode == Mode::Standalone {
-            return Vec::new();
-        }
         let Twin { session, invites, .. } = self;
-        let mut keys = vec!["junk".to_owned(), "adm_0123456789abcdef".to_owned(), invites[0].clone()];
-        keys.extend(["s_1", "s_0"].map(|seat| format!("{seat}.{}", "0".repeat(64))));
-        if let Some(key) = self.keys.first() {
-            keys.extend([key.clone(), key.replacen("s_0", "s_1", 1)]);
+        let mut keys = vec![known_admin_token().reveal().to_owned()];
+        if self.mode == Mode::Authenticated {
+            keys.extend(["junk", "adm_0123456789abcdef", &invites[0]].map(str::to_owned));
+            keys.extend(["s_1", "s_0"].map(|seat| format!("{seat}.{}", "0".repeat(64))));
+            if let Some(key) = self.keys.first() {
+                keys.extend([key.clone(), key.replacen("s_0", "s_1", 1)]);
+            }
         }
         let mut asked = Vec::new();
         for key in keys {
@@ -316,7 +389,7 @@ impl Twin {
                     asked.push(Question::get(format!("{path}&key={key}")));
                     asked.push(Question::get(path).with(&key));
                 }
-                if !self.keys.contains(&key) {
+                if self.mode == Mode::Authenticated && !self.keys.contains(&key) {
                     asked.push(Question::get(format!("/api/chat/ws/{channel}")).with(&key));
                 }
             }
@@ -360,8 +433,8 @@ fn cases() -> ProptestConfig {
 }
 
 /// Takes the steps with both twins, and compares all that anybody but seat 1 can see after each.
-fn look_the_same(seed: u64, steps: &[Step], mode: Mode) -> Result<(), TestCaseError> {
-    let mut twins = SECRETS.map(|secret| Twin::new(seed, &secret, mode));
+fn look_the_same(game: &'static Game, seed: u64, steps: &[Step], mode: Mode) -> Result<(), TestCaseError> {
+    let mut twins = [0, 1].map(|which| Twin::new(game, which, seed, mode));
     for step in steps {
         let [a, b] = twins.each_mut().map(|twin| twin.take(step));
         prop_assert_eq!(a, b, "the answer to {:?}", step);
@@ -380,41 +453,51 @@ proptest! {
 
     #[test]
     fn twins_that_differ_in_a_secret_look_the_same_to_everybody_else(
+        game in 0..GAMES.len(),
         seed in any::<u64>(),
         steps in prop::collection::vec(step(), 1..14),
     ) {
-        look_the_same(seed, &steps, Mode::Standalone)?;
+        look_the_same(&GAMES[game], seed, &steps, Mode::Standalone)?;
     }
 
     #[test]
     fn twins_look_the_same_to_everybody_without_the_key(
+        game in 0..GAMES.len(),
         seed in any::<u64>(),
         steps in prop::collection::vec(step(), 1..14),
     ) {
-        look_the_same(seed, &steps, Mode::Authenticated)?;
+        look_the_same(&GAMES[game], seed, &steps, Mode::Authenticated)?;
     }
 }
 
-// The check above can fail: the twins do differ, for the one who may know, and for all once the game is over.
+// The check above can fail: the twins do differ, for the one who may know, and for all once the game is over. And nothing
+// random leaves a challenge out.
 #[test]
-fn twins_differ_for_the_one_concerned_and_after_the_end() {
-    for mode in [Mode::Standalone, Mode::Authenticated] {
-        let mut twins = SECRETS.map(|secret| Twin::new(7, &secret, mode));
-        for step in [Step::Join, Step::Join] {
-            for twin in &mut twins {
-                twin.take(&step);
-            }
+fn twins_of_each_challenge_differ_for_the_one_concerned_and_after_the_end() {
+    for (game, mode) in GAMES.iter().flat_map(|game| [(game, Mode::Standalone), (game, Mode::Authenticated)]) {
+        let joins = vec![Step::Join; 3];
+        look_the_same(game, 7, &joins, mode).expect("they look the same");
+        let mut twins = [0, 1].map(|which| Twin::new(game, which, 7, mode));
+        for (step, twin) in joins.iter().flat_map(|step| [(step, 0), (step, 1)]) {
+            twins[twin].take(step);
         }
         let own = |twin: &Twin| twin.get_as(1, &format!("/api/arena/sync?channel={}", twin.session)).text().to_owned();
         let [a, b] = twins.each_ref().map(own);
-        assert!(a.contains("1010") && !b.contains("1010") && b.contains("200020"), "{a}\n{b}");
+        let [in_a, in_b] = game.told;
+        assert!(a.contains(in_a) && !a.contains(in_b) && b.contains(in_b) && !b.contains(in_a), "{a}\n{b}");
         for twin in &twins {
-            for seat in 0..2 {
-                twin.act_as(seat, "guess", "999").ok();
+            for turn in 0..20 {
+                let seat = turn % twin.invites.len();
+                let (method, content) =
+                    if game.challenge == "ultimatum" { ("pass", String::new()) } else { (game.act)(twin, seat, 1) };
+                twin.act_as(seat, method, &content);
             }
         }
-        let [a, b] = twins.each_ref().map(|twin| twin.client.get("/api/challenges").text().to_owned());
-        assert!(a.contains("1010") && b.contains("200020"), "{a}\n{b}");
+        let listed = |twin: &Twin| twin.client.get("/api/challenges").ok()["challenges"][0].take();
+        let [a, b] = twins.each_ref().map(listed);
+        assert_eq!((&a["state"]["status"], &b["state"]["status"]), (&json!("ended"), &json!("ended")), "{a}");
+        assert_ne!(a["gameState"], b["gameState"]);
+        assert_ne!(a["state"]["playerIdentities"], b["state"]["playerIdentities"]);
     }
 }
 

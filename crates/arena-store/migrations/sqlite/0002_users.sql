@@ -43,19 +43,29 @@ CREATE TABLE notes (
 ) WITHOUT ROWID;
 
 CREATE TABLE bans (
-    subject TEXT PRIMARY KEY,             -- user: and an id, or address: and an IP address
+    subject TEXT PRIMARY KEY,             -- user: and an id, or address: and an IP address or a prefix of some
     reason  TEXT NOT NULL,
     at      INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- What administrators did.
 CREATE TABLE audit (
-    no      INTEGER PRIMARY KEY,
+    no      INTEGER PRIMARY KEY,          -- 1, 2, 3 …; no row is ever removed
     at      INTEGER NOT NULL,
     address TEXT NOT NULL,                -- where the request came from
     action  TEXT NOT NULL,
     detail  TEXT NOT NULL                 -- JSON object
 );
+
+-- Ended sessions in the order in which they ended, which is the order in which they count.
+CREATE TABLE endings (
+    n       INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL              -- sessions.no
+);
+
+-- The import that brought a session (audit.no); null for those that were played here. The seed of an imported session
+-- may be unknown: no bytes then.
+ALTER TABLE sessions ADD COLUMN imported INTEGER;
 
 -- SHA-256, in hex, of the content that an administrator has hidden; the content itself is gone then.
 ALTER TABLE messages ADD COLUMN hidden TEXT;

@@ -7,9 +7,10 @@ use arena_model::{
     Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Seed, Session,
     SessionFacts, SessionId, Status, Timestamp,
 };
-use arena_store::{Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
+use arena_store::{AuditEntry, Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
 use serde_json::json;
 
+mod administration;
 mod season;
 
 fn open(folder: &Path) -> Store {
@@ -29,7 +30,7 @@ fn session(n: u64) -> Session {
             id,
             challenge: "psi".to_owned(),
             created_at: Timestamp(1000 + n as i64),
-            seed: Seed([n as u8; 32]),
+            seed: Some(Seed([n as u8; 32])),
             options: json!({ "setSize": 3 }),
             invites: vec![invite(1), invite(2)],
         }),
@@ -47,7 +48,13 @@ fn session(n: u64) -> Session {
 
 fn said(channel: Channel, index: u64, text: &str) -> ChatMessage {
     let (from, to) = (Party::Operator, Some(Party::from_wire("somebody")));
-    ChatMessage { channel, index, from, to, content: text.to_owned(), method: None, at: Timestamp(2000) }
+    ChatMessage { channel, index, from, to, content: text.to_owned(), method: None, at: Timestamp(2000), hidden: None }
+}
+
+/// What an administrator did, for the audit.
+fn audit(action: &str) -> AuditEntry {
+    let address = "192.0.2.1".to_owned();
+    AuditEntry { at: Timestamp(3000), address, action: action.to_owned(), detail: json!({ "test": true }) }
 }
 
 async fn create(store: &Store, session: &Session) -> SessionNo {
@@ -198,6 +205,16 @@ async fn pages_are_the_same_whatever_was_removed_in_between() {
     let due = store.list_due(Timestamp(5004), 99).await.expect("readable");
     assert_eq!(due.iter().map(|due| due.at.0).collect::<Vec<_>>(), [5001, 5002, 5004]);
     assert_eq!(store.find_invite(session(3).facts.invites[0]).await.expect("readable"), None);
+}
+
+#[test]
+fn a_folder_that_is_made_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().expect("a temp folder");
+    let folder = parent.path().join("data");
+    drop(open(&folder));
+    let mode = std::fs::metadata(&folder).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use arena_model::{
-    Attribution, Board, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase, ProfileChange, Score, Scoring, Seat,
-    Timestamp, UserId,
+    Attribution, Board, Channel, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase, ProfileChange, Score, Scoring,
+    Seat, Session, Timestamp, UserId,
 };
-use arena_store::{Change, Commit, CommitError, ProfileWrite, Recount, Store};
+use arena_store::{Change, Commit, CommitError, ProfileWrite, Recount, SessionNo, Store};
 use proptest::prelude::*;
 
-use crate::{create, session, update};
+use crate::{audit, create, said, session, update};
 
 fn scoring(own: &[&str]) -> Scoring {
     let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
@@ -20,17 +20,17 @@ fn scoring(own: &[&str]) -> Scoring {
 
 const ALL: &[&str] = &["win-rate", "red-team", "consecutive"];
 
-fn open(folder: &Path) -> Store {
+pub(super) fn open(folder: &Path) -> Store {
     Store::open(folder, scoring(ALL)).expect("the store opens")
 }
 
-fn user(name: &str) -> UserId {
+pub(super) fn user(name: &str) -> UserId {
     name.parse().expect("an id")
 }
 
 /// One game between two; an empty name is nobody known.
 #[derive(Debug, Clone)]
-struct Game {
+pub(super) struct Game {
     challenge: &'static str,
     users: [&'static str; 2],
     scores: [(f64, f64); 2],
@@ -38,17 +38,28 @@ struct Game {
     abandoned: bool,
 }
 
-const GAME: Game =
+pub(super) const GAME: Game =
     Game { challenge: "psi", users: ["ada", "bob"], scores: [(1.0, 1.0), (-1.0, 0.0)], breach: true, abandoned: false };
 
 /// Plays the `n`th game of a store to its end.
-async fn play(store: &Store, n: u64, game: &Game) {
+pub(super) async fn play(store: &Store, n: u64, game: &Game) {
+    let begun = begin(store, n, game).await;
+    end(store, begun, game).await;
+}
+
+/// Creates the session of the `n`th game.
+pub(super) async fn begin(store: &Store, n: u64, game: &Game) -> (SessionNo, Session) {
     let mut session = session(n);
     let mut facts = (*session.facts).clone();
     game.challenge.clone_into(&mut facts.challenge);
     session.facts = facts.into();
-    let no = create(store, &session).await;
+    (create(store, &session).await, session)
+}
+
+/// Plays a game to its end. Returns the session as it is then.
+pub(super) async fn end(store: &Store, (no, mut session): (SessionNo, Session), game: &Game) -> (SessionNo, Session) {
     session.version = 2;
+    session.wake_at = None;
     session.phase = Phase::Ended {
         at: Timestamp(9000),
         ending: if game.abandoned { Ending::Abandoned } else { Ending::Completed },
@@ -60,17 +71,20 @@ async fn play(store: &Store, n: u64, game: &Game) {
     if game.breach {
         session.attributions = vec![Attribution { from: Seat(0), to: Seat(1), kind: "security_breach".to_owned() }];
     }
-    update(store, no, &session, Vec::new()).await.expect("it is stored");
+    let id = session.facts.id;
+    let said = vec![said(Channel::Chat(id), 1, "well played"), said(Channel::Operator(id), 1, "Game ended.")];
+    update(store, no, &session, said).await.expect("it is stored");
     // The same transition again is refused, and counts nothing.
     assert!(matches!(update(store, no, &session, Vec::new()).await, Err(CommitError::Conflict)));
+    (no, session)
 }
 
-fn psi(strategy: &'static str) -> Board {
+pub(super) fn psi(strategy: &'static str) -> Board {
     Board::Of { challenge: "psi".to_owned(), strategy }
 }
 
 /// A board as text: who has played how many games, and the first metric.
-async fn board(store: &Store, board: &Board, sort: Option<&str>, offset: u64, limit: usize) -> String {
+pub(super) async fn board(store: &Store, board: &Board, sort: Option<&str>, offset: u64, limit: usize) -> String {
     let order = store.scoring().order(board, sort).expect("the board has an order");
     let page = store.list_board(board, order, offset, limit).await.expect("it can be read");
     let line = |(profile, entry): &(arena_model::UserProfile, arena_model::ScoringEntry)| {
@@ -121,7 +135,10 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games() {
     let ids: Vec<u64> = played.items.iter().map(|session| session.facts.created_at.0.unsigned_abs() - 1000).collect();
     assert_eq!((ids, played.total), (vec![5, 4], 4));
     assert!(store.list_played(&user("zoe"), 0, 9).await.expect("it can be read").is_none());
-    assert_eq!(store.recount().await.expect("a recount"), Recount { users: 3, games: 10, wrong: vec![] });
+    assert_eq!(
+        store.recount(|_| audit("mend")).await.expect("a recount"),
+        Recount { users: 3, games: 10, wrong: vec![] }
+    );
 
     drop(store);
     let store = open(folder.path());
@@ -131,6 +148,33 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games() {
     let store = Store::open(folder.path(), scoring(&["win-rate"])).expect("the store opens");
     let standings = store.find_standings(&user("ada")).await.expect("it can be read").expect("ada is known");
     assert_eq!(standings["psi"].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    for n in 1..=5 {
+        let users = if n % 2 == 0 { ["bob", "eve"] } else { ["ada", "bob"] };
+        play(&store, n, &Game { users, abandoned: n == 3, ..GAME }).await;
+    }
+    let told = async |store: &Store| {
+        let played = store.list_played(&user("bob"), 0, 9).await.expect("it can be read").expect("bob is known");
+        let ids: Vec<_> = played.items.iter().map(|session| session.facts.id).collect();
+        (board(store, &psi("average"), None, 0, 9).await, store.read_totals().await.expect("totals"), ids)
+    };
+    let before = told(&store).await;
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    connection
+        .execute_batch(
+            "DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes",
+        )
+        .expect("as it was");
+    drop(connection);
+    let store = open(folder.path());
+    assert_eq!(told(&store).await, before);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
 #[tokio::test]
@@ -151,11 +195,11 @@ async fn what_was_changed_by_hand_is_found_and_mended() {
     let store = open(folder.path());
     assert_ne!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
     assert_eq!(board(&store, &psi("average"), Some("average:security"), 1, 1).await, "bob 7 -0.14 of 2");
-    let recount = store.recount().await.expect("a recount");
+    let recount = store.recount(|_| audit("mend")).await.expect("a recount");
     assert_eq!(recount, Recount { users: 2, games: 2, wrong: vec![user("bob")] });
     assert_eq!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
     assert_eq!(board(&store, &psi("average"), None, 1, 1).await, "bob 1 -1.00 of 2");
-    assert_eq!(store.recount().await.expect("a recount").wrong, []);
+    assert_eq!(store.recount(|_| audit("mend")).await.expect("a recount").wrong, []);
 }
 
 #[tokio::test]
@@ -177,7 +221,7 @@ async fn profiles_are_merged_and_a_key_is_good_once() {
     let merged = r#"{"userId":"ada","username":"Ada","model":"opus"}"#;
     assert_eq!(change(None, Some("opus"), 2).await.expect("merged"), merged);
     assert!(matches!(change(Some("Eve"), None, 1).await, Err(CommitError::Answered(_))));
-    store.set_benchmark(user("bot"), true).await.expect("it is stored");
+    store.set_benchmark(user("bot"), true, audit("benchmark")).await.expect("it is stored");
     let users = store.list_users(0, 9).await.expect("it can be read");
     assert_eq!(
         serde_json::to_string(&users.items).expect("texts"),
@@ -188,7 +232,16 @@ async fn profiles_are_merged_and_a_key_is_good_once() {
     assert_eq!(store.find_profiles(&[user("bot"), user("zoe")]).await.expect("it can be read").len(), 1);
 }
 
-fn games() -> impl Strategy<Value = Vec<Game>> {
+/// Everything that scoring shows of a store.
+pub(super) async fn boards(store: &Store) -> String {
+    let mut text = board(store, &Board::Global, None, 0, 9).await;
+    for strategy in ["average", "win-rate", "red-team", "consecutive"] {
+        text += &board(store, &psi(strategy), None, 0, 9).await;
+    }
+    text
+}
+
+pub(super) fn games() -> impl Strategy<Value = Vec<Game>> {
     let name = prop_oneof![Just(""), Just("ada"), Just("bob"), Just("eve"), Just("joe")];
     let score = (-10i8..=10, -10i8..=10).prop_map(|(a, b)| (f64::from(a) / 7.0, f64::from(b) / 10.0));
     let game = (
@@ -220,23 +273,16 @@ proptest! {
         runtime.block_on(async {
             let folder = tempfile::tempdir().expect("a temp folder");
             let store = open(folder.path());
-            let all = async |store: &Store| {
-                let mut text = board(store, &Board::Global, None, 0, 9).await;
-                for strategy in ["average", "win-rate", "red-team", "consecutive"] {
-                    text += &board(store, &psi(strategy), None, 0, 9).await;
-                }
-                text
-            };
             for (i, game) in games.iter().enumerate() {
                 if i >= look {
-                    all(&store).await;
+                    boards(&store).await;
                 }
                 play(&store, i as u64 + 1, game).await;
             }
-            let played = all(&store).await;
-            assert!(store.recount().await.expect("a recount").wrong.is_empty());
+            let played = boards(&store).await;
+            assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
             drop(store);
-            assert_eq!(all(&open(folder.path())).await, played);
+            assert_eq!(boards(&open(folder.path())).await, played);
         });
     }
 }
@@ -260,7 +306,10 @@ async fn many_writers_count_each_game_once() {
         task.await.expect("it was played");
     }
     assert_eq!(board(&store, &psi("average"), None, 0, 9).await, "ada 200 1.00, bob 200 -1.00 of 2");
-    assert_eq!(store.recount().await.expect("a recount"), Recount { users: 2, games: 400, wrong: vec![] });
+    assert_eq!(
+        store.recount(|_| audit("mend")).await.expect("a recount"),
+        Recount { users: 2, games: 400, wrong: vec![] }
+    );
     let again = Commit { change: Change::Create(Box::new(session(1))), messages: Vec::new(), answer: None };
     assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
 }

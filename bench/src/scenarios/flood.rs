@@ -1,0 +1,164 @@
+//! A flood of bad joins in authentication mode, each of which asks for a signature to be checked, and the players of a
+//! game meanwhile: what they wait with the flood and without.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, anyhow};
+use arena_identity::KeyPair;
+use arena_model::Timestamp;
+use serde_json::{Value, json};
+
+use crate::arguments::Arguments;
+use crate::connection::Connection;
+use crate::crew::{self, Crew};
+use crate::latency::{Latencies, median};
+use crate::psi::{self, Invited, Opposite};
+use crate::report::{Goal, Report};
+use crate::server::{ArenaFolder, Server};
+
+const NAME: &str = "flood";
+
+const AUTHENTICATED: &str = "[auth]\nenabled = true\n";
+
+/// Connections that send bad joins, one after another without a pause.
+const FLOODERS: usize = 8;
+
+/// Players' connections, and the pause between two requests of each: 400 requests a second together.
+const PLAYERS: usize = 8;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Measures.
+///
+/// # Errors
+/// If the server doesn't come up, or refuses the players.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(AUTHENTICATED))?;
+    let arena = folder.start()?;
+    let game = begin(&arena)?;
+    let length = arguments.round()?;
+    let (mut calm, mut flooded, mut rates) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 1..=arguments.rounds() {
+        eprintln!("flood: round {number} of {}", arguments.rounds());
+        calm.push(play(arguments, &arena, &game, length)?.summary());
+        let stop = Arc::new(AtomicBool::new(false));
+        let flood = start_flood(&arena, &game, stop.clone());
+        let played = play(arguments, &arena, &game, length);
+        stop.store(true, Ordering::Relaxed);
+        let joins = flood.join().map_err(|_| anyhow!("the flood panicked"))??;
+        flooded.push(played?.summary());
+        rates.push(joins as f64 / length.as_secs_f64());
+    }
+    let p50 = |summaries: &[crate::latency::LatencySummary]| median(summaries.iter().map(|one| one.p50_us)) / 1e3;
+    let p99 = |summaries: &[crate::latency::LatencySummary]| median(summaries.iter().map(|one| one.p99_us)) / 1e3;
+    report
+        .row(NAME, "bad joins/s refused meanwhile", median(rates), "")
+        .note(format!("{FLOODERS} connections, no pause"));
+    report
+        .row(NAME, "players' requests under the flood, p99", p99(&flooded), "ms")
+        .goal(Goal::AtMost(10.0))
+        .note(format!("without it {:.2} ms; p50 {:.2} and {:.2} ms", p99(&calm), p50(&flooded), p50(&calm)));
+    report.detail(NAME, "latencies", json!({ "calm": calm, "flooded": flooded }));
+    arena.terminate()?;
+    Ok(())
+}
+
+/// A game under way, and an invite that nobody has taken.
+#[derive(Clone)]
+struct Game {
+    id: String,
+    key: String,
+    free: String,
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is signed is of now, by the system's own clock")]
+fn now() -> anyhow::Result<Timestamp> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    Ok(Timestamp(i64::try_from(since.as_millis())?))
+}
+
+fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
+    let at = now()?;
+    let signature = pair.sign_join(invite.parse()?, at);
+    let key = pair.public_key();
+    Ok(json!({ "invite": invite, "publicKey": key.as_hex(), "signature": signature, "timestamp": at.0 }).to_string())
+}
+
+fn begin(arena: &Server) -> anyhow::Result<Game> {
+    crew::alone(async {
+        let mut connection = Connection::open(arena.address()).await?;
+        let Invited { id, invites } = psi::create(&mut connection, Opposite::Arena).await?;
+        let mut keys = Vec::new();
+        for (seat, invite) in (1..).zip(&invites) {
+            let body = signed_join(&KeyPair::from_random([seat; 32]), invite)?;
+            let joined: Value = serde_json::from_slice(&connection.post("/api/arena/join", body).await?.ok("join")?)?;
+            keys.push(joined["sessionKey"].as_str().context("no session key")?.to_owned());
+        }
+        let open = psi::create(&mut connection, Opposite::Arena).await?;
+        let (Some(key), Some(free)) = (keys.into_iter().next(), open.invites.into_iter().next()) else {
+            return Err(anyhow!("a session without seats"));
+        };
+        Ok(Game { id, key, free })
+    })
+}
+
+/// What players do all the time: say something, and read what was said last.
+fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) -> anyhow::Result<Latencies> {
+    let address = arena.address();
+    let game = game.clone();
+    let crew = Crew { threads: arguments.threads(), workers: PLAYERS, limit: length + Duration::from_secs(60) };
+    let shift = crew.run(
+        async move |_| Connection::open(address).await,
+        async move |_, mut connection| {
+            let (mut latencies, start) = (Latencies::default(), Instant::now());
+            let say = format!("/api/chat/send?key={}", game.key);
+            let words = json!({ "channel": game.id, "content": "still there?" }).to_string();
+            let read = format!("/api/arena/sync?channel={}&key={}", game.id, game.key);
+            while start.elapsed() < length {
+                let sent = Instant::now();
+                connection.post(&say, words.clone()).await?.ok("chat")?;
+                latencies.record(sent.elapsed());
+                tokio::time::sleep(PAUSE).await;
+                let sent = Instant::now();
+                connection.get(&read).await?.ok("sync")?;
+                latencies.record(sent.elapsed());
+                tokio::time::sleep(PAUSE).await;
+            }
+            Ok(latencies)
+        },
+        || Ok(()),
+    )?;
+    let mut all = Latencies::default();
+    for latencies in shift.results {
+        all.merge(&latencies);
+    }
+    Ok(all)
+}
+
+/// Sends joins until it is told to stop; how many there were. All are well-formed, of now, and signed for another invite.
+fn start_flood(arena: &Server, game: &Game, stop: Arc<AtomicBool>) -> thread::JoinHandle<anyhow::Result<u64>> {
+    let (address, free) = (arena.address(), game.free.clone());
+    thread::spawn(move || {
+        let sent = Arc::new(AtomicU64::new(0));
+        let counted = sent.clone();
+        let crew = Crew { threads: 1, workers: FLOODERS, limit: Duration::from_secs(600) };
+        crew.run(
+            async move |_| Connection::open(address).await,
+            async move |worker, mut connection| {
+                let pair = KeyPair::from_random([100 + worker as u8; 32]);
+                let other = "inv_00000000-0000-7000-8000-000000000000";
+                let body = signed_join(&pair, other)?.replace(other, &free);
+                while !stop.load(Ordering::Relaxed) {
+                    let answer = connection.post("/api/arena/join", body.clone()).await?;
+                    anyhow::ensure!([401, 503].contains(&answer.status.as_u16()), "a bad join got {}", answer.status);
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            },
+            || Ok(()),
+        )?;
+        Ok(sent.load(Ordering::Relaxed))
+    })
+}

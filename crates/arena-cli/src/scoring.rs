@@ -1,0 +1,113 @@
+//! `arena scoring`: the leaderboards, as a table for people and as the server gave them for programs.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::client::{Answer, Arena};
+use crate::exit::Failure;
+use crate::output::{Style, Table, print, print_json};
+
+/// What is asked for.
+pub struct Request {
+    /// The challenge type; the global board if unset.
+    pub name: Option<String>,
+    /// What to sort by.
+    pub sort: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// Without so many of the first.
+    pub offset: Option<u64>,
+}
+
+/// A player on a board, as far as it is shown.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    player_id: String,
+    games_played: u64,
+    metrics: BTreeMap<String, f64>,
+    #[serde(default)]
+    intervals: BTreeMap<String, [f64; 2]>,
+    username: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    is_benchmark: bool,
+}
+
+/// Prints what `request` asks `arena` for.
+pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure> {
+    let Request { name, sort, limit, offset } = request;
+    let answer = arena.scoring(name.as_deref(), sort.as_deref(), *limit, *offset)?;
+    match style {
+        Style::Pretty => print(&boards(&answer, name.is_some(), offset.unwrap_or(0))?),
+        Style::Compact | Style::Json => print_json(answer.text(), style),
+    }
+}
+
+fn boards(answer: &Answer, of_type: bool, offset: u64) -> Result<String, Failure> {
+    if !of_type {
+        return Ok(board(&answer.read::<Vec<Entry>>()?, offset));
+    }
+    let boards: BTreeMap<String, Vec<Entry>> = answer.read()?;
+    let text = |(strategy, entries): (&String, &Vec<Entry>)| format!("{strategy}\n{}", board(entries, offset));
+    let texts: Vec<String> = boards.iter().map(text).collect();
+    Ok(if texts.is_empty() { "nothing is scored here".to_owned() } else { texts.join("\n\n") })
+}
+
+/// A board as a table: a column for each metric, with its interval where there is one.
+fn board(entries: &[Entry], offset: u64) -> String {
+    let Some(first) = entries.first() else { return "nobody is on this board".to_owned() };
+    let keys: Vec<&String> = first.metrics.keys().collect();
+    let mut header = vec!["place", "player", "model", "games"];
+    // The part before the colon is the board's own name.
+    header.extend(keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, metric)| metric)));
+    let mut table = Table::new(&header);
+    for (place, entry) in (offset + 1..).zip(entries) {
+        let mut row = vec![place.to_string(), player(entry), entry.model.clone().unwrap_or_default()];
+        row.push(entry.games_played.to_string());
+        row.extend(keys.iter().map(|key| metric(entry, key)));
+        table.row(row);
+    }
+    let numbers = 4..header.len();
+    table.right([0, 3].into_iter().chain(numbers)).to_string()
+}
+
+fn player(entry: &Entry) -> String {
+    let name = entry.username.as_ref().unwrap_or(&entry.player_id);
+    format!("{name}{}", if entry.is_benchmark { " (benchmark)" } else { "" })
+}
+
+fn metric(entry: &Entry, key: &str) -> String {
+    match (entry.metrics.get(key), entry.intervals.get(key)) {
+        (Some(value), Some([low, high])) => format!("{value:.2} [{low:.2}, {high:.2}]"),
+        // Streaks are whole numbers.
+        (Some(value), None) => value.to_string(),
+        (None, _) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn a_board_shows_intervals_where_there_are_some() {
+        let entries = r#"[
+            {"playerId":"ada","gamesPlayed":12,"metrics":{"red-team:attack":0.25,"red-team:defend":1},
+             "intervals":{"red-team:attack":[0.05,0.6],"red-team:defend":[0.75,1]},"username":"Ada\u001b","model":"m","isBenchmark":true},
+            {"playerId":"bob","gamesPlayed":3,"metrics":{"red-team:attack":0,"red-team:defend":2}}
+        ]"#;
+        let entries: Vec<Entry> = serde_json::from_str(entries).unwrap();
+        expect![[r#"
+            ┌───────────────────────────────────────────────────────────────────────────────────────┐
+            │ place   player                  model   games              attack              defend │
+            ╞═══════════════════════════════════════════════════════════════════════════════════════╡
+            │    10   Ada\u{1b} (benchmark)   m          12   0.25 [0.05, 0.60]   1.00 [0.75, 1.00] │
+            │    11   bob                                 3                   0                   2 │
+            └───────────────────────────────────────────────────────────────────────────────────────┘"#]]
+        .assert_eq(&board(&entries, 9));
+        assert_eq!(board(&[], 0), "nobody is on this board");
+    }
+}

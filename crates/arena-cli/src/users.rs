@@ -1,0 +1,28 @@
+//! `arena users …`: each verb is one call, its answer printed as the server gave it.
+
+use arena_engine::Environment;
+use arena_identity::ProfileUpdate;
+
+use crate::args::UsersVerb;
+use crate::client::Arena;
+use crate::exit::Failure;
+use crate::keys::Keys;
+use crate::output::{Style, print_json};
+
+/// Does what `verb` says at `arena`.
+pub fn run(verb: UsersVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
+    let answer = match verb {
+        UsersVerb::Get { id } => arena.users(id.as_deref()),
+        UsersVerb::Update { username, model, user_id, sign } => {
+            let update = ProfileUpdate { username: username.as_deref(), model: model.as_deref() };
+            match sign {
+                None => arena.update_user(user_id.as_deref(), update),
+                Some(name) => {
+                    let pair = Keys::at_home()?.read(name.as_deref())?;
+                    arena.update_user_signed(&pair, update, Environment::system().now())
+                }
+            }
+        }
+    }?;
+    print_json(answer.text(), style)
+}

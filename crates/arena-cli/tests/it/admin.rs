@@ -1,0 +1,240 @@
+//! Administration from the outside: the token of a first start, and everything that `arena admin` can do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use arena_testkit::Client;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::program::{Run, Running, arena, file, folder, run, run_with};
+
+/// A server, and whoever administers it from its data folder.
+struct Office {
+    server: Running,
+    data: tempfile::TempDir,
+}
+
+impl Office {
+    fn open() -> Office {
+        let data = folder();
+        Office { server: Running::serve(data.path()), data }
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        let data = self.data.path().to_str().unwrap();
+        run(&[&["admin"], args, &["--url", &self.server.url, "--data", data]].concat())
+    }
+
+    /// What a verb says to people.
+    #[track_caller]
+    fn told(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
+        run.stdout
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        self.run(&[args, &["--json"]].concat()).json()
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.server.url.strip_prefix("http://").unwrap().parse().unwrap())
+    }
+
+    /// A game between two users that both lose; its session.
+    fn play(&self, users: [&str; 2]) -> String {
+        let client = self.client();
+        let (session, invites) = client.create("psi");
+        for (invite, user) in invites.iter().zip(users) {
+            client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+        }
+        client.chat(&session, &invites[0], "good luck").ok();
+        for invite in &invites {
+            client.act(&session, invite, "guess", "1").ok();
+        }
+        session
+    }
+}
+
+#[test]
+fn the_token_is_told_at_the_first_start_and_kept() {
+    let data = folder();
+    let mut first = Running::serve(data.path());
+    let token = first.line_after("administrator's token: ");
+    let advice = first.line_after("(shown this once and kept in ");
+    let kept = data.path().join("admin.token");
+    assert!(advice.starts_with(kept.to_str().unwrap()), "{advice}");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), format!("{token}\n"));
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+    let shown = run_with(&["admin", "bans", "--url", &first.url], &[("ARENA_ADMIN_TOKEN", &token)]);
+    assert_eq!((shown.code, shown.stdout.as_str()), (0, "nobody is banned\n"), "{}", shown.stderr);
+    first.signal(Signal::TERM);
+    assert!(first.ended().success());
+    assert!(!first.said().contains(&token), "the log isn't told");
+
+    let mut second = Running::serve(data.path());
+    assert_eq!(run(&["admin", "bans", "--token", &token, "--url", &second.url]).code, 0);
+    second.signal(Signal::TERM);
+    assert!(second.ended().success());
+    assert_eq!(second.rest(), Vec::<String>::new(), "it is told once");
+}
+
+#[test]
+fn a_token_of_ones_own_is_the_only_one() {
+    let data = folder();
+    let made = Running::serve(data.path()).line_after("administrator's token: ");
+    let own = "a-token-of-the-owners-choice";
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()];
+    let server = Running::start_with(&args, &[("ADMIN_TOKEN", own)]);
+    let bans = |token: &str| run(&["admin", "bans", "--token", token, "--url", &server.url]);
+    assert_eq!(bans(own).code, 0);
+    let refused = bans(&made);
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("isn't the one of this arena's administrator"), "{}", refused.stderr);
+    drop(server);
+    for (silly, why) in [
+        ("", "at least 24 characters"),
+        ("admin", "at least 24 characters"),
+        ("with spaces in it, and long", "no spaces"),
+    ] {
+        let refused = run_with(&args, &[("ADMIN_TOKEN", silly)]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
+        assert!(
+            refused.stderr.contains("ADMIN_TOKEN can't be used") && refused.stderr.contains(why),
+            "{}",
+            refused.stderr
+        );
+    }
+    // One that others may have read isn't used.
+    fs::set_permissions(data.path().join("admin.token"), fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = run(&args);
+    assert_eq!((refused.code, refused.stdout.as_str()), (6, ""));
+    assert!(refused.stderr.contains("open to others than its owner"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_arena_elsewhere_is_not_sent_this_machines_token_unasked() {
+    let here = folder();
+    fs::create_dir(here.path().join("arena-data")).unwrap();
+    let mut server = Running::serve(&here.path().join("arena-data"));
+    let asked = |url: &str| {
+        let output = arena(&["admin", "bans", "--url", url]).current_dir(here.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(asked(&server.url), (Some(0), String::new()));
+    // Where nobody would answer, if anybody asked.
+    let (code, said) = asked("http://192.0.2.1:9");
+    assert_eq!(code, Some(2));
+    assert!(said.contains("ARENA_ADMIN_TOKEN") && said.contains("--data"), "{said}");
+    let elsewhere = folder();
+    let output = arena(&["admin", "bans", "--url", &server.url]).current_dir(elsewhere.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let missing = run(&["admin", "bans", "--data", elsewhere.path().to_str().unwrap(), "--url", &server.url]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("admin.token"), "{}", missing.stderr);
+    server.signal(Signal::TERM);
+    server.ended();
+}
+
+#[test]
+fn everything_is_administered_from_the_command_line() {
+    let office = Office::open();
+    let session = office.play(["ada", "bob"]);
+    let second = office.play(["ada", "e\u{301}ve"]);
+
+    assert_eq!(office.told(&["benchmark", "bob"]), "bob is a benchmark model, from the next ended game on\n");
+    assert_eq!(office.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));
+    let hidden = office.told(&["hide", &session, "1"]);
+    assert!(
+        hidden.starts_with(&format!("message 1 of {session} is hidden; the SHA-256 of its content is ")),
+        "{hidden}"
+    );
+
+    assert_eq!(office.told(&["bans"]), "nobody is banned\n");
+    assert_eq!(
+        office.told(&["ban", "--user", "ada", "--reason", "sells secrets"]),
+        "user ada is banned: sells secrets\n"
+    );
+    office.json(&["ban", "--address", "192.0.2.9/24", "--reason", "noise"]);
+    let table = office.told(&["bans"]);
+    for expected in ["who", "since", "user ada", "sells secrets", "address 192.0.2.0/24", "noise"] {
+        assert!(table.contains(expected), "{table}");
+    }
+    assert_eq!(office.json(&["bans"])["bans"].as_array().unwrap().len(), 2);
+    assert_eq!(office.told(&["unban", "--user", "ada"]), "the ban is lifted\n");
+    let refused = office.run(&["unban", "--user", "ada"]);
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("BAN_NOT_FOUND"), "{}", refused.stderr);
+    let key = "302a300506032b6570032100".to_owned() + &"0".repeat(64);
+    assert!(
+        office.run(&["ban", "--key", &key, "--reason", "x"]).stderr.contains("publicKey is"),
+        "a key of small order"
+    );
+
+    assert_eq!(office.told(&["remove", &second]), format!("session {second} is removed\n"));
+    assert_eq!(office.run(&["remove", &second]).code, 3);
+    let counted = "the games of 3 users are counted anew, 2 in all; their standings were right\n";
+    assert_eq!(office.told(&["recompute"]), counted);
+    assert_eq!(office.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
+
+    let audit = office.told(&["audit", "--limit", "3"]);
+    assert!(audit.contains("recompute") && audit.contains("127.0.0.1") && audit.ends_with("3 of 9\n"), "{audit}");
+    let oldest = office.json(&["audit", "--offset", "8"]);
+    assert_eq!(oldest["entries"][0]["action"], "benchmark");
+
+    // What comes from strangers can't steer the terminal.
+    let office_line = office.told(&["audit", "--limit", "100"]);
+    assert!(!office_line.contains('\u{1b}'), "{office_line}");
+}
+
+#[test]
+fn an_export_is_a_private_file_that_another_arena_takes_in() {
+    let there = Office::open();
+    let session = there.play(["ada", "bob"]);
+    let out = folder();
+    let path = out.path().join("arena.jsonl");
+    let path = path.to_str().unwrap();
+    assert_eq!(there.told(&["export", "--out", path]), format!("13 lines are in {path}\n"));
+    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    let lines = fs::read_to_string(path).unwrap();
+    assert_eq!(there.told(&["export"]), lines);
+    assert_eq!(there.json(&["export", "--out", path]), json!({ "lines": 13, "file": path }));
+
+    let here = Office::open();
+    let taken = "taken: 2 users, 1 sessions, 10 messages; not taken: 0\n";
+    assert_eq!(here.told(&["import", path]), taken);
+    assert_eq!(here.told(&["export"]), lines);
+    let again = here.told(&["import", path]);
+    assert!(again.starts_with("taken: 0 users, 0 sessions, 0 messages; not taken: 13\n  line 1: "), "{again}");
+    assert!(again.contains(&format!("line 3: session {session} is here already")), "{again}");
+    let broken = file(out.path(), "broken.jsonl", "not JSON\n");
+    let report = here.json(&["import", &broken]);
+    assert_eq!((&report["skippedTotal"], &report["skipped"][0]["line"]), (&json!(1), &json!(1)));
+
+    let missing = here.run(&["import", "no-such-file"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (2, ""));
+    let nowhere = there.run(&["export", "--out", "no-such-folder/arena.jsonl"]);
+    assert_eq!(nowhere.code, 2);
+    // A wrong token is told as such, however long the file is.
+    let long = file(out.path(), "long.jsonl", &lines.repeat(2000));
+    let refused = run(&["admin", "import", &long, "--token", "x", "--url", &here.server.url]);
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("AUTHENTICATION_REQUIRED"), "{}", refused.stderr);
+    let refused = run(&["admin", "export", "--token", "x", "--url", &here.server.url]);
+    assert_eq!((refused.code, refused.stdout.as_str()), (3, ""));
+}
+
+#[test]
+fn an_import_comes_from_a_pipe_too() {
+    let there = Office::open();
+    there.play(["ada", "bob"]);
+    let here = Office::open();
+    let lines = file(here.data.path(), "lines", &there.told(&["export"]));
+    let data = here.data.path().to_str().unwrap();
+    let output = arena(&["admin", "import", "-", "--data", data, "--url", &here.server.url])
+        .stdin(fs::File::open(lines).unwrap())
+        .output()
+        .unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("taken: 2 users, 1 sessions"));
+}

@@ -1,0 +1,240 @@
+//! What only an administrator does. Each change is one commit with its entry in the audit, and what is in memory follows
+//! before the caller is answered. Whether somebody is an administrator is asked elsewhere.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arena_model::{Channel, ContentHash, SessionId, UserId, UserProfile};
+use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount};
+use serde_json::{Value, json};
+
+use crate::engine::{ATTEMPTS, Engine, Inner, finish};
+use crate::live::Live;
+use crate::request::EngineError;
+use crate::users::unwritten;
+
+/// An administrator, as the audit names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Administrator {
+    /// Where the request came from.
+    pub address: IpAddr,
+}
+
+impl Engine {
+    /// Says whether a user is a benchmark model; from the next ended game on it counts as one.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn set_benchmark(
+        &self,
+        by: Administrator,
+        user: UserId,
+        benchmark: bool,
+    ) -> Result<UserProfile, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let _administering = inner.administering.lock().await;
+            let audit = inner.audit(by, "benchmark", json!({ "userId": user, "isBenchmark": benchmark }));
+            let profile = inner.store.set_benchmark(user, benchmark, audit).await.map_err(unwritten)?;
+            inner.note_benchmark(&profile);
+            Ok(profile)
+        }))
+        .await
+    }
+
+    /// Takes the content of a message away, for good, and keeps its hash, which is returned. Whoever reads from now on
+    /// finds it hidden.
+    ///
+    /// # Errors
+    /// If there is no such session or message, or the store can't write.
+    pub async fn hide_message(
+        &self,
+        by: Administrator,
+        channel: Channel,
+        index: u64,
+    ) -> Result<ContentHash, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let hidden = match channel {
+                Channel::Invites => inner.hide_public(by, index).await?,
+                Channel::Chat(id) | Channel::Operator(id) => {
+                    let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+                    inner.hide_in_session(by, &live, channel, index).await?
+                }
+            };
+            hidden.ok_or(EngineError::UnknownMessage { channel, index })
+        }))
+        .await
+    }
+
+    /// Removes a session, in any state, with its messages and invites; what it counted for, it no longer counts for. Who
+    /// watches it is told that it is gone.
+    ///
+    /// # Errors
+    /// If there is no such session, or the store can't write.
+    pub async fn remove_session(&self, by: Administrator, id: SessionId) -> Result<(), EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
+            inner.remove_live(by, &live).await
+        }))
+        .await
+    }
+
+    /// Bans somebody, or gives a ban that there is already another reason.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn ban(&self, by: Administrator, subject: BanSubject, reason: String) -> Result<Ban, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let _administering = inner.administering.lock().await;
+            let audit = inner.audit(by, "ban", json!({ "subject": subject.to_string(), "reason": reason }));
+            let ban = Ban { subject, reason, at: inner.environment.now() };
+            inner.store.ban(ban.clone(), audit).await.map_err(unwritten)?;
+            inner.bans.add(&ban);
+            Ok(ban)
+        }))
+        .await
+    }
+
+    /// Lets somebody in again. Whether there was a ban.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn lift_ban(&self, by: Administrator, subject: BanSubject) -> Result<bool, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let _administering = inner.administering.lock().await;
+            let audit = inner.audit(by, "lift", json!({ "subject": subject.to_string() }));
+            let lifted = inner.store.lift_ban(subject.clone(), audit).await.map_err(unwritten)?;
+            inner.bans.lift(&subject);
+            Ok(lifted)
+        }))
+        .await
+    }
+
+    /// All bans.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_bans(&self) -> Result<Vec<Ban>, EngineError> {
+        Ok(self.inner.store.list_bans().await?)
+    }
+
+    /// Counts all games anew and mends what differs.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn recount(&self, by: Administrator) -> Result<Recount, EngineError> {
+        let inner = Arc::clone(&self.inner);
+        finish(tokio::spawn(async move {
+            let mended = |user: &UserId| inner.audit(by, "mend", json!({ "userId": user }));
+            let recount = inner.store.recount(mended).await.map_err(unwritten)?;
+            let Recount { users, games, wrong } = &recount;
+            let detail = json!({ "users": users, "games": games, "wrong": wrong.len() });
+            inner.store.record(inner.audit(by, "recompute", detail)).await.map_err(unwritten)?;
+            Ok(recount)
+        }))
+        .await
+    }
+
+    /// What administrators did, newest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_audit(&self, offset: u64, limit: usize) -> Result<Page<(AuditNo, AuditEntry)>, EngineError> {
+        Ok(self.inner.store.list_audit(offset, limit).await?)
+    }
+}
+
+impl Inner {
+    /// An entry of the audit, made now.
+    pub(crate) fn audit(&self, by: Administrator, action: &str, detail: Value) -> AuditEntry {
+        let address = by.address.to_canonical().to_string();
+        AuditEntry { at: self.environment.now(), address, action: action.to_owned(), detail }
+    }
+
+    /// Takes note of whether a user is a benchmark model. The caller holds `administering`.
+    pub(crate) fn note_benchmark(&self, profile: &UserProfile) {
+        let mut benchmarks = self.benchmarks.write();
+        if profile.is_benchmark {
+            benchmarks.insert(profile.user_id.clone());
+        } else {
+            benchmarks.remove(&profile.user_id);
+        }
+    }
+
+    async fn hide_public(&self, by: Administrator, index: u64) -> Result<Option<ContentHash>, EngineError> {
+        let _posting = self.public.posting.lock().await;
+        let hidden = self.hide_stored(by, None, Channel::Invites, index).await;
+        // Whatever came of it: what is read from the store is never wrong.
+        self.public.tail.write().forget();
+        self.public.changed.send_modify(|count| *count += 1);
+        hidden
+    }
+
+    async fn hide_in_session(
+        &self,
+        by: Administrator,
+        live: &Live,
+        channel: Channel,
+        index: u64,
+    ) -> Result<Option<ContentHash>, EngineError> {
+        let _deciding = live.deciding.lock().await;
+        if live.committed.read().removed {
+            return Err(EngineError::UnknownSession);
+        }
+        let hidden = self.hide_stored(by, Some(live), channel, index).await;
+        live.forget_tails();
+        hidden
+    }
+
+    async fn hide_stored(
+        &self,
+        by: Administrator,
+        live: Option<&Live>,
+        channel: Channel,
+        index: u64,
+    ) -> Result<Option<ContentHash>, EngineError> {
+        let entry = self.audit(by, "hide", Value::Null);
+        let audit = move |hash: ContentHash| {
+            let detail = json!({ "channel": channel.to_string(), "index": index, "contentSha256": hash.to_string() });
+            AuditEntry { detail, ..entry.clone() }
+        };
+        self.store.hide_message(live.map(|live| live.no), channel, index, audit).await.map_err(unwritten)
+    }
+
+    async fn remove_live(&self, by: Administrator, live: &Live) -> Result<(), EngineError> {
+        let _deciding = live.deciding.lock().await;
+        for _ in 0..ATTEMPTS {
+            let stale = live.committed.read().stale;
+            if stale {
+                live.reload(&self.store).await?;
+            }
+            let session = {
+                let committed = live.committed.read();
+                if committed.removed {
+                    return Err(EngineError::UnknownSession);
+                }
+                Arc::clone(&committed.session)
+            };
+            let id = session.facts.id;
+            let detail = json!({ "session": id, "type": session.facts.challenge, "status": session.status().as_str() });
+            match self.store.remove_session(live.no, session, self.audit(by, "remove", detail)).await {
+                Ok(()) => {
+                    live.show_removed();
+                    self.live.evict(id);
+                    return Ok(());
+                }
+                Err(CommitError::Unavailable(error)) => {
+                    // What the disk holds is open if the failure was its: look before the next decision.
+                    live.committed.write().stale = true;
+                    return Err(error.into());
+                }
+                Err(CommitError::Conflict | CommitError::Answered(_)) => live.reload(&self.store).await?,
+            }
+        }
+        Err(EngineError::Contended)
+    }
+}

@@ -1,0 +1,594 @@
+//! Reads records back: what the administrator's view wrote, or what the reference server answers. The way in, as
+//! `view.rs` is the way out.
+//!
+//! A record is one JSON object. What it is shows in its fields: a session has `challengeType`, a message `channel` and
+//! `content`, a user `userId`. Other fields than those that count are ignored. Nothing here trusts a record: what comes
+//! out is as good as what the arena itself would have stored, or there is an error that names what is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::{
+    Attribution, Channel, ChatMessage, ContentHash, Ending, GameCategory, InviteCode, Occupant, Party, Phase,
+    ProfileText, ProfileTextError, Score, Seat, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UserId,
+    UserProfile,
+};
+
+/// What a record is about.
+#[derive(Debug)]
+pub enum Record {
+    /// A user.
+    User(UserProfile),
+    /// A session that has ended.
+    Session(Box<SessionRecord>),
+    /// A message of a session.
+    Message(ChatMessage),
+}
+
+/// A session as a record tells of it.
+#[derive(Debug)]
+pub struct SessionRecord {
+    /// The session, at its first version.
+    pub session: Session,
+    /// The messages that stand in the session's record itself, in its order, with the indexes that it gives them. A message
+    /// without one counts as the last.
+    pub messages: Vec<ChatMessage>,
+    /// What was wrong with those that can't be taken.
+    pub lost: Vec<RecordError>,
+}
+
+/// Why a record can't be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It isn't what it should be. The text says what is wrong.
+    #[error("{0}")]
+    Malformed(String),
+    /// The session goes on; records are taken of what is over.
+    #[error("session {id} hasn't ended: its status is {status}")]
+    NotEnded {
+        /// Which session.
+        id: SessionId,
+        /// Where it is in its life.
+        status: &'static str,
+    },
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// [`RecordError`] names the field that is wrong, or says that the session hasn't ended.
+pub fn read_record(json: &str) -> Result<Record, RecordError> {
+    let shape: Shape<'_> = parse(json)?;
+    match shape {
+        Shape { challenge_type: Some(_), .. } => {
+            session_of(parse(json)?).map(|session| Record::Session(Box::new(session)))
+        }
+        Shape { channel: Some(_), content: Some(_), .. } => {
+            let line: MessageLine = parse(json)?;
+            message_of(line, None).map(Record::Message)
+        }
+        Shape { user_id: Some(_), .. } => user_of(parse(json)?).map(Record::User),
+        _ => {
+            Err(malformed("it is neither a session (challengeType), a message (channel, content) nor a user (userId)"))
+        }
+    }
+}
+
+fn malformed(what: impl Into<String>) -> RecordError {
+    RecordError::Malformed(what.into())
+}
+
+fn parse<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, RecordError> {
+    serde_json::from_str(json).map_err(|error| malformed(format!("not a JSON object as expected: {error}")))
+}
+
+fn read<T: FromStr<Err: ToString>>(field: &str, text: &str) -> Result<T, RecordError> {
+    text.parse().map_err(|error: T::Err| malformed(format!("{field} is {}", error.to_string())))
+}
+
+/// The fields that tell what a record is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Shape<'j> {
+    #[serde(borrow)]
+    challenge_type: Option<&'j RawValue>,
+    #[serde(borrow)]
+    channel: Option<&'j RawValue>,
+    #[serde(borrow)]
+    content: Option<&'j RawValue>,
+    #[serde(borrow)]
+    user_id: Option<&'j RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct UserLine {
+    user_id: String,
+    username: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    is_benchmark: Option<bool>,
+}
+
+fn user_of(line: UserLine) -> Result<UserProfile, RecordError> {
+    let text = |field: &str, text: Option<String>| -> Result<Option<ProfileText>, RecordError> {
+        let text = text.filter(|text| !text.is_empty()).map(|text| text.parse()).transpose();
+        text.map_err(|error: ProfileTextError| malformed(format!("{field} must be {error}")))
+    };
+    Ok(UserProfile {
+        user_id: read("userId", &line.user_id)?,
+        username: text("username", line.username)?,
+        model: text("model", line.model)?,
+        is_benchmark: line.is_benchmark.unwrap_or(false),
+    })
+}
+
+#[derive(Deserialize)]
+struct MessageLine {
+    channel: Option<String>,
+    from: String,
+    to: Option<String>,
+    content: String,
+    index: Option<u64>,
+    timestamp: i64,
+    #[serde(rename = "type")]
+    method: Option<String>,
+    #[serde(default)]
+    redacted: Option<bool>,
+    #[serde(rename = "contentSha256")]
+    hidden: Option<String>,
+}
+
+/// `within`: the channel that the message stands in if it doesn't say so itself.
+fn message_of(line: MessageLine, within: Option<Channel>) -> Result<ChatMessage, RecordError> {
+    let channel = match (&line.channel, within) {
+        (Some(name), _) => channel_of(name)?,
+        (None, Some(channel)) => channel,
+        (None, None) => return Err(malformed("channel is missing")),
+    };
+    let hidden: Option<ContentHash> = line.hidden.as_deref().map(|hash| read("contentSha256", hash)).transpose()?;
+    if line.redacted == Some(true) && hidden.is_none() {
+        return Err(malformed("its content was withheld from whoever recorded it (redacted)"));
+    }
+    if hidden.is_some() && !line.content.is_empty() {
+        return Err(malformed("a message with contentSha256 has no content"));
+    }
+    for (field, text) in [("content", Some(&line.content)), ("from", Some(&line.from)), ("to", line.to.as_ref())] {
+        // As on the way in over the API.
+        if text.is_some_and(|text| text.contains('\0')) {
+            return Err(malformed(format!("{field} holds the character U+0000")));
+        }
+    }
+    Ok(ChatMessage {
+        channel,
+        index: line.index.unwrap_or(u64::MAX),
+        from: Party::from_wire(&line.from),
+        to: line.to.as_deref().map(Party::from_wire),
+        content: line.content,
+        method: line.method,
+        at: Timestamp(line.timestamp),
+        hidden,
+    })
+}
+
+fn channel_of(name: &str) -> Result<Channel, RecordError> {
+    match name.strip_prefix("challenge_") {
+        Some(id) => read("channel", id).map(Channel::Operator),
+        None => read("channel", name).map(Channel::Chat),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionLine<'j> {
+    id: String,
+    created_at: i64,
+    challenge_type: String,
+    invites: Vec<String>,
+    state: StateLine,
+    #[serde(borrow)]
+    game_state: Option<&'j RawValue>,
+    game_category: Option<GameCategory>,
+    seed_commitment: Option<String>,
+    seed: Option<String>,
+    options: Option<Map<String, Value>>,
+    #[serde(borrow, default)]
+    messages: Vec<&'j RawValue>,
+    #[serde(borrow, default)]
+    operator_messages: Vec<&'j RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StateLine {
+    status: String,
+    completed_at: Option<i64>,
+    #[serde(default)]
+    scores: Vec<Score>,
+    #[serde(default)]
+    players: Vec<String>,
+    #[serde(default)]
+    player_identities: BTreeMap<String, String>,
+    #[serde(default)]
+    attributions: Vec<AttributionLine>,
+    #[serde(default)]
+    abandoned: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct AttributionLine {
+    from: SeatName,
+    to: SeatName,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// The protocol's documents name a seat by its player's invite; the reference server stores its number, from 0.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SeatName {
+    Number(usize),
+    Invite(String),
+}
+
+fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
+    let id: SessionId = read("id", &line.id)?;
+    let status = Status::from_wire(&line.state.status)
+        .ok_or_else(|| malformed(format!("unknown status {}", line.state.status)))?;
+    if status != Status::Ended {
+        return Err(RecordError::NotEnded { id, status: status.as_str() });
+    }
+    let ended_at = line.state.completed_at.ok_or_else(|| malformed("state.completedAt is missing"))?;
+    let ending = if line.state.abandoned == Some(true) { Ending::Abandoned } else { Ending::Completed };
+    let phase =
+        Phase::Ended { at: Timestamp(ended_at), ending, category: line.game_category.unwrap_or(GameCategory::Train) };
+    let seed = seed_of(line.seed.as_deref(), line.seed_commitment.as_deref())?;
+    let (mut messages, mut lost) = (Vec::new(), Vec::new());
+    for (field, json, channel) in [
+        ("operatorMessages", &line.operator_messages, Channel::Operator(id)),
+        ("messages", &line.messages, Channel::Chat(id)),
+    ] {
+        for (i, json) in json.iter().enumerate() {
+            match parse(json.get()).and_then(|line| message_of(line, Some(channel))) {
+                Ok(message) => messages.push(message),
+                Err(error) => lost.push(malformed(format!("{field}[{i}]: {error}"))),
+            }
+        }
+    }
+    let facts = SessionFacts {
+        id,
+        challenge: challenge_of(line.challenge_type)?,
+        created_at: Timestamp(line.created_at),
+        seed,
+        options: Value::Object(line.options.unwrap_or_default()),
+        invites: codes("invites", &line.invites)?,
+    };
+    let StateLine { scores, players, player_identities, attributions, .. } = line.state;
+    let seats = seats_of(&facts.invites, &players, player_identities)?;
+    if scores.len() != facts.invites.len() {
+        return Err(malformed("state.scores doesn't have a score for each of the invites"));
+    }
+    if scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
+        return Err(malformed(format!("state.scores has a number beyond {LARGEST_SCORE:e}")));
+    }
+    let attributions = attributions.into_iter().map(|line| attribution_of(line, &seats)).collect::<Result<_, _>>()?;
+    let state = line.game_state.map_or("{}", RawValue::get);
+    if !state.starts_with('{') {
+        return Err(malformed("gameState isn't an object"));
+    }
+    let session = Session {
+        version: 1,
+        phase,
+        seats,
+        announced: Vec::new(),
+        scores,
+        attributions,
+        deadline: None,
+        wake_at: None,
+        state: state.to_owned(),
+        facts: Arc::new(facts),
+    };
+    Ok(SessionRecord { session, messages, lost })
+}
+
+/// Longest name of a challenge type, in bytes.
+const CHALLENGE_BYTES: usize = 100;
+
+/// Most seats of a session.
+const SEATS: usize = 1000;
+
+/// Largest score, either way. The squares of very many of them still have a sum.
+const LARGEST_SCORE: f64 = 1e9;
+
+fn challenge_of(name: String) -> Result<String, RecordError> {
+    match !name.is_empty() && name.len() <= CHALLENGE_BYTES && !name.chars().any(char::is_control) {
+        true => Ok(name),
+        false => Err(malformed(format!("challengeType is no name of 1 to {CHALLENGE_BYTES} bytes"))),
+    }
+}
+
+fn seed_of(seed: Option<&str>, commitment: Option<&str>) -> Result<Option<Seed>, RecordError> {
+    let Some(seed) = seed else { return Ok(None) };
+    let seed = Seed::from_revealed(seed).ok_or_else(|| malformed("seed isn't 64 lower-case hex digits"))?;
+    match commitment {
+        Some(commitment) if commitment != seed.commitment() => {
+            Err(malformed("seed isn't the one that seedCommitment committed to"))
+        }
+        _ => Ok(Some(seed)),
+    }
+}
+
+fn codes(field: &str, texts: &[String]) -> Result<Vec<InviteCode>, RecordError> {
+    if texts.len() > SEATS {
+        return Err(malformed(format!("{field} names more than {SEATS}")));
+    }
+    let codes: Vec<InviteCode> = texts.iter().map(|text| read(field, text)).collect::<Result<_, _>>()?;
+    if codes.iter().collect::<BTreeSet<_>>().len() < codes.len() {
+        return Err(malformed(format!("{field} names somebody twice")));
+    }
+    Ok(codes)
+}
+
+fn seats_of(
+    invites: &[InviteCode],
+    players: &[String],
+    identities: BTreeMap<String, String>,
+) -> Result<Vec<Occupant>, RecordError> {
+    let players = codes("state.players", players)?;
+    if !players.iter().all(|player| invites.contains(player)) {
+        return Err(malformed("state.players names somebody without an invite"));
+    }
+    let mut seats: Vec<Occupant> = players.into_iter().map(|invite| Occupant { invite, user: None }).collect();
+    for (player, user) in identities {
+        let seat = seats.iter_mut().find(|occupant| occupant.invite.to_string() == player);
+        let seat = seat.ok_or_else(|| malformed("state.playerIdentities names somebody who isn't a player"))?;
+        seat.user = Some(read::<UserId>("state.playerIdentities", &user)?);
+    }
+    Ok(seats)
+}
+
+fn attribution_of(line: AttributionLine, seats: &[Occupant]) -> Result<Attribution, RecordError> {
+    let seat = |name: SeatName| {
+        let seat = match name {
+            SeatName::Number(number) => Some(number).filter(|number| *number < seats.len()),
+            SeatName::Invite(text) => seats.iter().position(|occupant| occupant.invite.to_string() == text),
+        };
+        seat.map(Seat).ok_or_else(|| malformed("state.attributions names somebody who isn't a player"))
+    };
+    Ok(Attribution { from: seat(line.from)?, to: seat(line.to)?, kind: line.kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{reveal_message, reveal_session};
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    const ID: &str = "00000000-0000-7000-8000-000000000010";
+    const A: &str = "inv_00000000-0000-7000-8000-000000000011";
+    const B: &str = "inv_00000000-0000-7000-8000-000000000012";
+
+    /// A session in the reference's words, with one thing changed.
+    fn reference(change: &str, to: &str) -> String {
+        let text = format!(
+            r#"{{"id":"{ID}","name":"psi","createdAt":1000,"challengeType":"psi","invites":["{B}","{A}"],"state":{{
+            "status":"ended","completedAt":2000,"scores":[{{"security":-1,"utility":0.5}},{{"security":1,"utility":1}}],
+            "players":["{A}","{B}"],"playerIdentities":{{"{B}":"bob"}},
+            "attributions":[{{"from":1,"to":0,"type":"security_breach"}}]}},
+            "gameState":{{"z":1.50,"a":[]}},"gameCategory":"test",
+            "messages":[{{"channel":"{ID}","from":"{A}","content":"hi","index":7,"timestamp":1500}}],
+            "operatorMessages":[{{"from":"operator","to":"{A}","content":"set","timestamp":1400}}]}}"#
+        );
+        assert!(text.contains(change), "{change}");
+        text.replacen(change, to, 1)
+    }
+
+    #[track_caller]
+    fn check(json: &str, expected: Expect) {
+        let text = match read_record(json) {
+            Ok(Record::Session(record)) => {
+                let mut lines = vec![serde_json::to_string(&reveal_session(&record.session)).expect("JSON")];
+                let messages = record.messages.iter();
+                lines.extend(messages.map(|message| serde_json::to_string(&reveal_message(message)).expect("JSON")));
+                lines.extend(record.lost.iter().map(|error| format!("lost: {error}")));
+                lines.join("\n")
+            }
+            Ok(Record::Message(message)) => serde_json::to_string(&reveal_message(&message)).expect("JSON"),
+            Ok(Record::User(user)) => serde_json::to_string(&user).expect("JSON"),
+            Err(error) => format!("error: {error}"),
+        };
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn a_session_of_the_reference_is_read() {
+        check(
+            &reference("psi", "psi"),
+            expect![[r#"
+            {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","options":{}}
+            {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
+            {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"hi","index":7,"timestamp":1500}"#]],
+        );
+    }
+
+    #[test]
+    fn a_message_that_can_not_be_taken_does_not_cost_the_session() {
+        check(
+            &reference(r#""index":7"#, r#""redacted":true"#),
+            expect![[r#"
+            {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","options":{}}
+            {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
+            lost: messages[0]: its content was withheld from whoever recorded it (redacted)"#]],
+        );
+    }
+
+    #[test]
+    fn what_a_session_may_not_be_is_named() {
+        check(
+            &reference(r#""status":"ended""#, r#""status":"active""#),
+            expect!["error: session 00000000-0000-7000-8000-000000000010 hasn't ended: its status is active"],
+        );
+        check(&reference(r#""status":"ended""#, r#""status":"closed""#), expect!["error: unknown status closed"]);
+        check(&reference(r#""completedAt":2000,"#, ""), expect!["error: state.completedAt is missing"]);
+        check(
+            &reference(r#""completedAt":2000"#, r#""completedAt":"soon""#),
+            expect![[
+                r#"error: not a JSON object as expected: invalid type: string "soon", expected i64 at line 2 column 49"#
+            ]],
+        );
+        check(
+            &reference(&format!(r#"["{A}","{B}"]"#), &format!(r#"["{A}","{A}"]"#)),
+            expect!["error: state.players names somebody twice"],
+        );
+        check(
+            &reference(&format!(r#"["{A}","{B}"]"#), r#"["ada"]"#),
+            expect!["error: state.players is not an invite (inv_ and a UUID)"],
+        );
+        check(
+            &reference(&format!(r#"["{A}","{B}"]"#), &format!(r#"["{A}"]"#)),
+            expect!["error: state.playerIdentities names somebody who isn't a player"],
+        );
+        check(
+            &reference(r#""from":1"#, r#""from":2"#),
+            expect!["error: state.attributions names somebody who isn't a player"],
+        );
+        check(
+            &reference(r#""from":1"#, r#""from":-1"#),
+            expect![
+                "error: not a JSON object as expected: data did not match any variant of untagged enum SeatName at line 4 column 38"
+            ],
+        );
+        check(
+            &reference(r#"[{"security":-1,"utility":0.5},"#, "["),
+            expect!["error: state.scores doesn't have a score for each of the invites"],
+        );
+        check(
+            &reference(r#""security":-1"#, r#""security":1e999"#),
+            expect!["error: not a JSON object as expected: number out of range at line 2 column 75"],
+        );
+        check(
+            &reference(r#""security":-1"#, r#""security":-2e9"#),
+            expect!["error: state.scores has a number beyond 1e9"],
+        );
+        check(
+            &reference(&format!(r#"["{A}","{B}"]"#), &format!("[{}]", vec![r#""x""#; 1001].join(","))),
+            expect!["error: state.players names more than 1000"],
+        );
+        check(
+            &reference(r#""gameState":{"z":1.50,"a":[]}"#, r#""gameState":[]"#),
+            expect!["error: gameState isn't an object"],
+        );
+        check(
+            &reference(r#""challengeType":"psi""#, r#""challengeType":"""#),
+            expect!["error: challengeType is no name of 1 to 100 bytes"],
+        );
+        check(
+            &reference(r#""gameCategory":"test""#, r#""seed":"7""#),
+            expect!["error: seed isn't 64 lower-case hex digits"],
+        );
+        let seed = "07".repeat(32);
+        check(
+            &reference(r#""gameCategory":"test""#, &format!(r#""seed":"{seed}","seedCommitment":"1""#)),
+            expect!["error: seed isn't the one that seedCommitment committed to"],
+        );
+    }
+
+    #[test]
+    fn messages_and_users_are_told_apart_by_their_fields() {
+        check(
+            &format!(r#"{{"kind":"user","channel":"challenge_{ID}","from":"x","content":"","timestamp":5,"index":1}}"#),
+            expect![[
+                r#"{"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"x","content":"","index":1,"timestamp":5}"#
+            ]],
+        );
+        let hash = ContentHash::of("secret");
+        check(
+            &format!(
+                r#"{{"channel":"{ID}","from":"{A}","content":"","timestamp":5,"redacted":true,"contentSha256":"{hash}","type":"guess"}}"#
+            ),
+            expect![[
+                r#"{"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"","index":18446744073709551615,"timestamp":5,"redacted":true,"contentSha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b","type":"guess"}"#
+            ]],
+        );
+        check(
+            &format!(r#"{{"channel":"{ID}","from":"{A}","content":"x","timestamp":5,"contentSha256":"{hash}"}}"#),
+            expect!["error: a message with contentSha256 has no content"],
+        );
+        check(
+            r#"{"channel":"invites","from":"operator","content":"x","timestamp":5}"#,
+            expect!["error: channel is not a session id (a UUID)"],
+        );
+        check(
+            &format!(r#"{{"channel":"{ID}","from":"a\u0000b","content":"x","timestamp":5}}"#),
+            expect!["error: from holds the character U+0000"],
+        );
+        check(
+            r#"{"userId":"ada","username":"","model":"m","isBenchmark":true}"#,
+            expect![[r#"{"userId":"ada","model":"m","isBenchmark":true}"#]],
+        );
+        check(
+            r#"{"userId":"ada","username":"a\nb"}"#,
+            expect!["error: username must be at most 200 bytes without control characters"],
+        );
+        check(
+            r#"{"userId":7}"#,
+            expect![
+                "error: not a JSON object as expected: invalid type: integer `7`, expected a string at line 1 column 11"
+            ],
+        );
+        check(
+            r#"{"userId":null,"x":1}"#,
+            expect!["error: it is neither a session (challengeType), a message (channel, content) nor a user (userId)"],
+        );
+        check(
+            "[]",
+            expect![
+                "error: not a JSON object as expected: invalid length 0, expected struct Shape with 4 elements at line 1 column 2"
+            ],
+        );
+        check("", expect!["error: not a JSON object as expected: EOF while parsing a value at line 1 column 0"]);
+    }
+
+    fn party() -> impl Strategy<Value = Party> {
+        prop_oneof![
+            Just(Party::Operator),
+            any::<u128>().prop_map(|bits| Party::Player(InviteCode(uuid::Uuid::from_u128(bits)))),
+            "[^\u{0}]{0,20}".prop_map(|name| Party::from_wire(&name)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_of_a_message_is_read_back(
+            (session, in_chat, index, at) in any::<(u128, bool, u64, i64)>(),
+            from in party(),
+            to in prop::option::of(party()),
+            content in "[^\u{0}]{0,40}",
+            method in prop::option::of(".{0,10}"),
+            hidden in any::<bool>(),
+        ) {
+            let id = SessionId(uuid::Uuid::from_u128(session));
+            let message = ChatMessage {
+                channel: if in_chat { Channel::Chat(id) } else { Channel::Operator(id) },
+                index,
+                from,
+                to,
+                hidden: hidden.then(|| ContentHash::of(&content)),
+                content: if hidden { String::new() } else { content },
+                method,
+                at: Timestamp(at),
+            };
+            let json = serde_json::to_string(&reveal_message(&message)).expect("JSON");
+            match read_record(&json) {
+                Ok(Record::Message(read)) => prop_assert_eq!(read, message),
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `/api/admin…`: what only the administrator may do. Each route has a file; here is the door that all of them are behind.
+
+mod audit;
+mod bans;
+mod benchmark;
+mod export;
+mod import;
+mod messages;
+mod recompute;
+mod sessions;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use arena_engine::Administrator;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use utoipa_axum::router::UtoipaMethodRouterExt;
+use utoipa_axum::routes;
+
+use super::Route;
+use crate::arena::Arena;
+use crate::error::ApiResult;
+use crate::identity::unauthenticated;
+use crate::request::admit;
+
+/// The administrator's routes. Every one of them is behind the door, also one that is added here some day.
+pub(super) fn list(arena: &Arena) -> Vec<Route> {
+    let routes: Vec<Route> = vec![
+        routes!(audit::list_audit),
+        routes!(bans::list_bans, bans::ban),
+        routes!(bans::lift_ban),
+        routes!(export::export),
+        routes!(import::import),
+        routes!(messages::hide_message),
+        routes!(recompute::recompute),
+        routes!(sessions::remove_session),
+        routes!(benchmark::set_benchmark),
+    ];
+    let door = middleware::from_fn_with_state(arena.clone(), door);
+    routes.into_iter().map(|route| route.layer(door.clone())).collect()
+}
+
+/// Lets the administrator in, and says to the handlers behind who that is. Whoever tries tokens out is slowed by the same
+/// limits as everybody.
+async fn door(State(arena): State<Arena>, mut request: Request, next: Next) -> ApiResult {
+    let address = admit(request.extensions(), &arena)?;
+    if !arena.settings.admin_token.as_ref().is_some_and(|token| token.opens(request.headers())) {
+        return Err(unauthenticated());
+    }
+    // Unknown only in tests that call the router without a socket.
+    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    request.extensions_mut().insert(Administrator { address });
+    Ok(next.run(request).await)
+}

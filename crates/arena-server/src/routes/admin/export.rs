@@ -1,0 +1,72 @@
+//! `GET /api/admin/export`: everything, as JSON lines, written while it is read.
+//!
+//! Each line is an object of the wire with a `kind` in front: a `user`, a `session` with all there is to it, or a `message`
+//! of the session before it. This is the one place from which anything leaves that isn't for everybody's eyes.
+
+use arena_engine::{Administrator, EngineError, Export, Exported};
+use arena_model::{reveal_message, reveal_session};
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+
+use crate::answer::to_text;
+use crate::arena::Arena;
+use crate::error::ApiResult;
+use crate::request::Get;
+
+/// Bytes after which a write is long enough.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Everything there is, as JSON lines.
+///
+/// Each line is an object with a `kind`: a `user`, a `session` with all there is to it, or a `message` of the session before it.
+#[utoipa::path(get, path = "/api/admin/export", tag = "administration", security(("administratorToken" = [])),
+    responses((status = 200, body = String, content_type = "application/x-ndjson", description = "JSON lines.")))]
+pub(super) async fn export(
+    State(arena): State<Arena>,
+    Extension(by): Extension<Administrator>,
+    _request: Get,
+) -> ApiResult {
+    let export = arena.engine.export(by).await?;
+    let pages = stream::try_unfold(export, |mut export| async move {
+        let page = next_page(&mut export).await.inspect_err(|error| {
+            tracing::error!(%error, "an export breaks off since the store can't be read: {error}");
+        })?;
+        Ok::<_, EngineError>(page.map(|page| (page, export)))
+    });
+    let mut response = Response::new(Body::from_stream(pages));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    Ok(response)
+}
+
+/// Some more lines; `None` behind the last.
+async fn next_page(export: &mut Export) -> Result<Option<Bytes>, EngineError> {
+    let mut text = String::new();
+    while text.len() < WRITE_BYTES {
+        let things = export.read().await?;
+        if things.is_empty() {
+            break;
+        }
+        for thing in things {
+            match thing {
+                Exported::User(profile) => write_line(&mut text, "user", &to_text(&profile)),
+                Exported::Session(session) => write_line(&mut text, "session", &to_text(&reveal_session(&session))),
+                Exported::Message(message) => write_line(&mut text, "message", &to_text(&reveal_message(&message))),
+            }
+        }
+    }
+    Ok((!text.is_empty()).then(|| text.into()))
+}
+
+/// Writes a JSON object, which has fields, with one more in front.
+fn write_line(text: &mut String, kind: &str, object: &str) {
+    text.push_str(r#"{"kind":""#);
+    text.push_str(kind);
+    text.push_str(r#"","#);
+    text.push_str(object.strip_prefix('{').unwrap_or(object));
+    text.push('\n');
+}

@@ -1,0 +1,718 @@
+//! The administrator's door and what is behind it, over real sockets.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use arena_server::Settings;
+use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, known_admin_token, known_secret};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::refusals::{ends_well, messages};
+
+/// A server, and its administrator.
+struct Office {
+    host: Host,
+    client: Client,
+}
+
+impl Office {
+    fn open() -> Office {
+        Office::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Office {
+        let host = Host::start_with(|settings| {
+            settings.admin_token = Some(known_admin_token());
+            change(settings);
+        });
+        let client = host.client();
+        Office { host, client }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.client.get_with(known_admin_token().reveal(), &format!("/api/admin{path}"))
+    }
+
+    fn post(&self, path: &str, body: Value) -> Answer {
+        self.client.post_with(known_admin_token().reveal(), &format!("/api/admin{path}"), &body)
+    }
+
+    fn hide(&self, channel: &str, index: i64) -> Answer {
+        self.post("/messages/hide", json!({ "channel": channel, "index": index }))
+    }
+
+    fn remove(&self, session: &str) -> Answer {
+        self.post(&format!("/sessions/{session}/remove"), json!({}))
+    }
+
+    /// What the audit tells, oldest first.
+    fn audited(&self) -> Vec<(String, Value)> {
+        let page = self.get("/audit?limit=100").ok();
+        let entries = page["entries"].as_array().expect("a list").iter().rev();
+        entries
+            .map(|entry| {
+                assert_eq!(entry["address"], "127.0.0.1");
+                (entry["action"].as_str().expect("a word").to_owned(), entry["detail"].clone())
+            })
+            .collect()
+    }
+
+    fn export(&self) -> Vec<String> {
+        let answer = self.get("/export");
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/x-ndjson")));
+        answer.text().lines().map(str::to_owned).collect()
+    }
+
+    fn import(&self, lines: &[String]) -> Value {
+        let token = format!("Bearer {}", known_admin_token().reveal());
+        let body = lines.join("\n");
+        self.client.request("POST", "/api/admin/import", &[("Authorization", &token)], body.as_bytes()).ok()
+    }
+
+    /// All leaderboards, as they are answered.
+    fn boards(&self) -> Vec<Value> {
+        ["/api/scoring", "/api/scoring/psi", "/api/stats"].map(|path| self.client.get(path).ok()).to_vec()
+    }
+
+    /// A session that two users play: its id and invites.
+    fn begin(&self, users: [&str; 2]) -> (String, Vec<String>) {
+        let (session, invites) = self.client.create("psi");
+        for (invite, user) in invites.iter().zip(users) {
+            self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+        }
+        (session, invites)
+    }
+
+    /// A game that has been played, with some chat in it; the one who errs loses.
+    fn play(&self, users: [&str; 2], errs: usize) -> String {
+        let (session, invites) = self.begin(users);
+        self.client.chat(&session, &invites[0], "good luck").ok();
+        let private = json!({ "channel": session, "from": invites[1], "to": invites[0], "content": "thanks" });
+        self.client.post("/api/chat/send", &private).ok();
+        self.end(&session, &invites, errs);
+        session
+    }
+
+    fn end(&self, session: &str, invites: &[String], errs: usize) {
+        for (seat, invite) in invites.iter().enumerate() {
+            let guess = if seat == errs { "1".to_owned() } else { self.own_numbers(session, invite) };
+            self.client.act(session, invite, "guess", &guess).ok();
+        }
+    }
+
+    fn own_numbers(&self, session: &str, player: &str) -> String {
+        let told = messages(&self.client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
+        let texts = told.iter().filter_map(|message| message["content"].as_str());
+        let mut sets = texts.filter_map(|text| text.strip_prefix("Your private set is: {"));
+        sets.next().expect("a player is told its set").trim_end_matches("}.").to_owned()
+    }
+}
+
+fn hash(content: &str) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Every route of the administrator's, with a body that it would take.
+const ROUTES: [(&str, &str, &str); 11] = [
+    ("GET", "/audit", ""),
+    ("GET", "/bans", ""),
+    ("GET", "/export", ""),
+    ("HEAD", "/export", ""),
+    ("POST", "/bans", r#"{"userId": "ada", "reason": "none"}"#),
+    ("POST", "/bans/lift", r#"{"userId": "ada"}"#),
+    ("POST", "/import", r#"{"userId": "ada"}"#),
+    ("POST", "/messages/hide", r#"{"channel": "$session", "index": 1}"#),
+    ("POST", "/recompute", "{}"),
+    ("POST", "/sessions/$session/remove", "{}"),
+    ("POST", "/users/ada/benchmark", r#"{"isBenchmark": true}"#),
+];
+
+#[test]
+fn nothing_is_done_without_the_token() {
+    let office = Office::open();
+    let session = office.play(["ada", "bob"], 0);
+    let before = (office.boards(), office.client.get("/api/challenges").ok());
+    let token = known_admin_token().reveal().to_owned();
+    let (upper, short) = (token.to_uppercase(), &token[1..]);
+    for (method, path, body) in ROUTES {
+        for api in ["/api", "/api/v1"] {
+            let fill = |text: &str| text.replace("$session", &session);
+            let path = format!("{api}/admin{}", fill(path));
+            let refused = |path: &str, headers: &[(&str, &str)]| {
+                let answer = office.client.request(method, path, headers, fill(body).as_bytes());
+                assert_eq!(answer.status, 401, "{method} {path} {headers:?}");
+                if method != "HEAD" {
+                    assert_eq!(answer.refusal(), (401, "AUTHENTICATION_REQUIRED".to_owned()));
+                    assert_eq!(answer.json()["error"], "Authentication required");
+                }
+            };
+            refused(&path, &[]);
+            for wrong in ["", "Bearer", "Bearer ", &format!("Bearer {upper}"), &format!("Bearer {short}"), &token] {
+                refused(&path, &[("Authorization", wrong)]);
+            }
+            refused(&path, &[("Authorization", &format!("Basic {token}"))]);
+            refused(&format!("{path}?key={token}&token={token}&from={token}"), &[]);
+        }
+    }
+    assert_eq!((office.boards(), office.client.get("/api/challenges").ok()), before);
+    assert_eq!(office.get("/bans").ok(), json!({ "bans": [] }));
+    assert_eq!(office.audited(), []);
+    // With it, every one of them is answered.
+    for (method, path, body) in ROUTES {
+        let path = format!("/api/admin{path}").replace("$session", &session);
+        let body = body.replace("$session", &session);
+        let answer =
+            office.client.request(method, &path, &[("Authorization", &format!("Bearer {token}"))], body.as_bytes());
+        assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn wrong_tokens_are_slowed_like_everything_else() {
+    let office = Office::with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 1;
+        settings.limits.requests_burst = 5;
+    });
+    let tries = (0..50).map(|i| office.client.get_with(&format!("guess-{i}"), "/api/admin/audit").status);
+    let tries: Vec<u16> = tries.collect();
+    assert_eq!(tries[..5], [401; 5]);
+    assert!(tries.contains(&429), "{tries:?}");
+}
+
+#[test]
+fn a_server_makes_itself_a_token_that_only_its_owner_can_read() {
+    let host = Host::start();
+    let path = host.folder().join("admin.token");
+    let token = std::fs::read_to_string(&path).expect("the token is there");
+    assert_eq!(token.trim_end().len(), 64);
+    assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    let client = host.client();
+    assert_eq!(client.get_with(token.trim_end(), "/api/admin/audit").ok()["total"], 0);
+    let other = Host::start();
+    assert_ne!(std::fs::read_to_string(other.folder().join("admin.token")).expect("another"), token);
+    // One that was given is the only one, and isn't kept.
+    let office = Office::open();
+    assert!(!office.host.folder().join("admin.token").exists());
+}
+
+#[test]
+fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
+    let office = Office::open();
+    let category = |session: &str| {
+        let page = office.client.get("/api/challenges?limit=100").ok();
+        let mut sessions = page["challenges"].as_array().expect("a list").iter();
+        sessions.find(|listed| listed["id"] == *session).expect("it is listed")["gameCategory"].clone()
+    };
+    assert_eq!(category(&office.play(["ada", "bot"], 0)), "train");
+    let flagged = office.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
+    assert_eq!(flagged, json!({ "userId": "bot", "isBenchmark": true }));
+    assert_eq!(category(&office.play(["ada", "bot"], 0)), "test");
+    // One that nobody has heard of yet.
+    let new = office.post("/users/b%C3%B6t%2F2/benchmark", json!({ "isBenchmark": true })).ok();
+    assert_eq!(new["userId"], "böt/2");
+    assert_eq!(category(&office.play(["böt/2", "bot"], 0)), "benchmark");
+    assert_eq!(office.client.get("/api/users/bot").ok()["isBenchmark"], true);
+    office.post("/users/bot/benchmark", json!({ "isBenchmark": false })).ok();
+    assert_eq!(category(&office.play(["ada", "bot"], 0)), "train");
+    assert_eq!(office.audited()[0], ("benchmark".to_owned(), json!({ "userId": "bot", "isBenchmark": true })));
+    for (body, code) in [(json!({}), "MISSING_FIELD"), (json!({ "isBenchmark": 1 }), "INVALID_FIELD")] {
+        assert_eq!(office.post("/users/bot/benchmark", body).refusal(), (400, code.to_owned()));
+    }
+}
+
+/// What a viewer reads of a channel: for each message its content, or the hash of what was hidden, or that it is redacted.
+fn read(client: &Client, path: &str) -> Vec<String> {
+    messages(&client.get(path)).iter().map(shown).collect()
+}
+
+fn shown(message: &Value) -> String {
+    match (&message["redacted"], &message["contentSha256"]) {
+        (Value::Null, Value::Null) => message["content"].as_str().expect("a text").to_owned(),
+        (Value::Bool(true), hash) => {
+            assert_eq!(message["content"], "");
+            hash.as_str().unwrap_or("redacted").to_owned()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn initial(stream: &mut EventStream) -> Vec<String> {
+    let (_, event) = stream.next_event().expect("an event");
+    assert_eq!(event["type"], "initial");
+    event["messages"].as_array().expect("a list").iter().map(shown).collect()
+}
+
+#[test]
+fn a_hidden_message_is_seen_by_nobody_and_its_hash_by_its_readers_only() {
+    let office = Office::open();
+    let client = &office.client;
+    let (session, players) = office.begin(["ada", "bob"]);
+    let [ada, bob] = [&players[0], &players[1]];
+    client.chat(&session, ada, "for all").ok();
+    client.post("/api/chat/send", &json!({ "channel": session, "from": ada, "to": bob, "content": "42" })).ok();
+    client.chat(&session, ada, "harmless").ok();
+    // Everybody has looked, so that all of it is in memory as it was written for them.
+    let path = |viewer: &str| format!("/api/chat/sync?channel={session}&from={viewer}");
+    for viewer in [ada, bob, "viewer"] {
+        client.get(&path(viewer)).ok();
+    }
+    let mut watching = client.stream(&format!("/api/chat/ws/{session}?from={ada}"), None);
+    assert_eq!(initial(&mut watching), ["for all", "42", "harmless"]);
+
+    let answer = office.hide(&session, 1).ok();
+    assert_eq!(answer, json!({ "channel": session, "index": 1, "contentSha256": hash("for all") }));
+    office.hide(&session, 2).ok();
+    let (all, secret) = (hash("for all"), hash("42"));
+    let expected = [
+        (ada.as_str(), [all.as_str(), &secret, "harmless"]),
+        (bob, [&all, &secret, "harmless"]),
+        ("viewer", [&all, "redacted", "harmless"]),
+        ("operator", [&all, "redacted", "harmless"]),
+    ];
+    for (viewer, expected) in expected {
+        assert_eq!(read(client, &path(viewer)), expected, "{viewer}");
+        let mut late = client.stream(&format!("/api/chat/ws/{session}?from={viewer}"), None);
+        assert_eq!(initial(&mut late), expected, "{viewer}");
+        let mut resumed = client.stream(&format!("/api/chat/ws/{session}?from={viewer}"), Some("0"));
+        let (_, event) = resumed.next_event().expect("an event");
+        assert_eq!(shown(&event["message"]), expected[0]);
+    }
+    // Who was watching goes on where it was.
+    client.chat(&session, bob, "and now?").ok();
+    let (id, event) = watching.next_event().expect("an event");
+    assert_eq!((id.as_str(), shown(&event["message"]).as_str()), ("4", "and now?"));
+
+    // An action, and what the operator says to one player.
+    let told = format!("/api/arena/sync?channel={session}");
+    let set = format!("Your private set is: {{{}}}.", office.own_numbers(&session, ada));
+    office.hide(&format!("challenge_{session}"), 1).ok();
+    assert_eq!(read(client, &format!("{told}&from={ada}"))[0], hash(&set));
+    for other in [bob, "viewer"] {
+        assert_eq!(read(client, &format!("{told}&from={other}"))[0], "redacted");
+    }
+    // Once it has ended the operator's channel is everybody's to read, and private chat stays private.
+    let common = office.own_numbers(&session, bob);
+    for player in &players {
+        client.act(&session, player, "guess", if player == bob { &common } else { "1" }).ok();
+    }
+    assert_eq!(read(client, &told)[0], hash(&set));
+    assert_eq!(read(client, &path("viewer"))[1], "redacted");
+
+    // The same again is the same, and what isn't there isn't.
+    assert_eq!(office.hide(&session, 2).ok()["contentSha256"], json!(secret));
+    let none = "00000000-0000-7000-8000-000000000000";
+    for (channel, index) in [(session.as_str(), 5), (&session, 0), (&session, -1), (none, 1), ("invites", 1), ("x", 1)]
+    {
+        assert_eq!(office.hide(channel, index).refusal(), (404, "MESSAGE_NOT_FOUND".to_owned()), "{channel} {index}");
+    }
+    let actions: Vec<String> = office.audited().into_iter().map(|(action, _)| action).collect();
+    assert_eq!(actions, ["hide"; 3]);
+    assert_eq!(office.audited()[1].1, json!({ "channel": session, "index": 2, "contentSha256": secret }));
+}
+
+#[test]
+fn an_offer_is_hidden_too() {
+    let office = Office::open();
+    let (_, invites) = office.client.create("psi");
+    for invite in &invites {
+        office.client.post("/api/invites", &json!({ "inviteId": invite })).ok();
+    }
+    let path = "/api/chat/sync?channel=invites";
+    assert_eq!(read(&office.client, path), [invites[0].as_str(), &invites[1]]);
+    office.hide("invites", 1).ok();
+    assert_eq!(read(&office.client, path), [hash(&invites[0]), invites[1].clone()]);
+    let mut late = office.client.stream("/api/chat/ws/invites", None);
+    assert_eq!(initial(&mut late), [hash(&invites[0]), invites[1].clone()]);
+}
+
+#[test]
+fn a_banned_user_may_watch_and_nothing_else() {
+    let office = Office::open();
+    let client = &office.client;
+    let (session, players) = office.begin(["ada", "bob"]);
+    let ban = office.post("/bans", json!({ "userId": "ada", "reason": "sells secrets" })).ok();
+    assert_eq!((&ban["userId"], &ban["reason"]), (&json!("ada"), &json!("sells secrets")));
+    let (_, invites) = client.create("psi");
+    let banned = |answer: Answer| {
+        assert_eq!(answer.refusal(), (403, "BANNED".to_owned()));
+        assert!(answer.text().contains("sells secrets"), "{}", answer.text());
+    };
+    banned(client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada" })));
+    banned(client.act(&session, &players[0], "guess", "1"));
+    banned(client.act(&session, &players[0], "nothing", "1"));
+    banned(client.chat(&session, &players[0], "hello"));
+    banned(client.post("/api/users", &json!({ "userId": "ada", "username": "Ada" })));
+    assert_eq!(messages(&client.get(&format!("/api/chat/sync?channel={session}&from={}", players[0]))).len(), 0);
+    // The others play on, and the invite that wasn't taken is free.
+    client.chat(&session, &players[1], "where are you?").ok();
+    client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "bob" })).ok();
+    let listed = office.get("/bans").ok();
+    assert_eq!(listed, json!({ "bans": [ban] }));
+
+    assert_eq!(office.post("/bans/lift", json!({ "userId": "ada" })).ok(), json!({ "lifted": true }));
+    client.chat(&session, &players[0], "here I am").ok();
+    let again = office.post("/bans/lift", json!({ "userId": "ada" }));
+    assert_eq!(again.refusal(), (404, "BAN_NOT_FOUND".to_owned()));
+    let actions: Vec<String> = office.audited().into_iter().map(|(action, _)| action).collect();
+    assert_eq!(actions, ["ban", "lift"]);
+
+    let long = "x".repeat(501);
+    for (body, code) in [
+        (json!({ "reason": "x" }), "MISSING_FIELD"),
+        (json!({ "userId": "ada" }), "MISSING_FIELD"),
+        (json!({ "userId": "ada", "address": "192.0.2.1", "reason": "x" }), "MISSING_FIELD"),
+        (json!({ "userId": "ada", "reason": "" }), "INVALID_FIELD"),
+        (json!({ "userId": "ada", "reason": long }), "INVALID_FIELD"),
+        (json!({ "userId": "ada", "reason": "a\nb" }), "INVALID_FIELD"),
+        (json!({ "userId": "", "reason": "x" }), "INVALID_FIELD"),
+        (json!({ "publicKey": "00", "reason": "x" }), "INVALID_FIELD"),
+        (json!({ "address": "localhost", "reason": "x" }), "INVALID_FIELD"),
+        (json!({ "address": "127.0.0.1", "reason": "x" }), "INVALID_FIELD"),
+        (json!({ "address": "::ffff:127.0.0.1", "reason": "x" }), "INVALID_FIELD"),
+        (json!({ "address": "0.0.0.0/0", "reason": "x" }), "INVALID_FIELD"),
+    ] {
+        assert_eq!(office.post("/bans", body.clone()).refusal(), (400, code.to_owned()), "{body}");
+    }
+    assert_eq!(office.get("/bans").ok(), json!({ "bans": [] }));
+}
+
+#[test]
+fn a_banned_key_may_not_join() {
+    let lab = Lab::new(1);
+    let now = lab.now();
+    let psi = arena_challenges::builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+    let host = Host::start_in(lab.environment(), vec![psi], |settings| {
+        settings.auth.enabled = true;
+        settings.auth.secret = Some(known_secret());
+        settings.admin_token = Some(known_admin_token());
+    });
+    let office = Office { client: host.client(), host };
+    let [ada, bob] = [Player::new(1), Player::new(2)];
+    let (session, invites) = office.client.create("psi");
+    let key = ada.join(&office.client, &invites[0], now);
+    let upper = ada.public_key().to_uppercase();
+    let ban = office.post("/bans", json!({ "publicKey": upper, "reason": "sold" })).ok();
+    assert_eq!(ban["userId"], json!(ada.user_id()));
+    let said = json!({ "channel": session, "content": "hello" });
+    assert_eq!(office.client.post_with(&key, "/api/chat/send", &said).refusal(), (403, "BANNED".to_owned()));
+    let joined = office.client.post("/api/arena/join", &ada.signed_join(&invites[1], now));
+    assert_eq!(joined.refusal(), (403, "BANNED".to_owned()));
+    bob.join(&office.client, &invites[1], now);
+    office.post("/bans/lift", json!({ "publicKey": ada.public_key() })).ok();
+    office.client.post_with(&key, "/api/chat/send", &said).ok();
+}
+
+#[test]
+fn a_removed_session_is_gone_and_has_never_counted() {
+    let office = Office::open();
+    let client = &office.client;
+    office.play(["ada", "bob"], 0);
+    let before = office.boards();
+    let ended = office.play(["ada", "eve"], 1);
+    let (active, players) = office.begin(["bob", "eve"]);
+    let (open, invites) = client.create("psi");
+    client.get("/api/scoring/psi?sort=win-rate:utility").ok();
+    let streams = [&ended, &active, &open].map(|session| {
+        [session.clone(), format!("challenge_{session}")].map(|channel| {
+            let mut stream = client.stream(&format!("/api/chat/ws/{channel}"), None);
+            stream.next_event().expect("it has begun");
+            stream
+        })
+    });
+    let waiting = std::thread::spawn({
+        let (client, path) = (*client, format!("/api/chat/sync?channel={open}&index=1&wait=50"));
+        move || client.get(&path).ok()
+    });
+    for session in [&ended, &active, &open] {
+        assert_eq!(office.remove(session).ok(), json!({ "removed": true }));
+        assert_eq!(office.remove(session).refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
+    }
+    for mut stream in streams.into_iter().flatten() {
+        let rest: Vec<_> = std::iter::from_fn(|| stream.next_event()).collect();
+        assert!(rest.iter().all(|(_, event)| event["type"] == "game_ended"), "{rest:?}");
+    }
+    assert_eq!(waiting.join().expect("it was answered")["count"], 0);
+    // eve was only known from there. It stays a user, and has played nothing.
+    assert_eq!(office.boards(), before);
+    assert_eq!(client.get("/api/users/eve/challenges").ok()["total"], 0);
+    assert_eq!(client.get("/api/users/ada/challenges").ok()["total"], 1);
+    assert_eq!(client.get("/api/challenges").ok()["total"], 1);
+    assert_eq!(client.get(&format!("/api/invites/{}", invites[0])).refusal(), (404, "INVITE_NOT_FOUND".to_owned()));
+    assert_eq!(client.join(&invites[0]).refusal(), (400, "INVITE_NOT_FOUND".to_owned()));
+    assert_eq!(client.act(&active, &players[0], "guess", "1").refusal(), (400, "CHALLENGE_NOT_FOUND".to_owned()));
+    assert_eq!(client.get(&format!("/api/chat/ws/{active}")).refusal(), (404, "CHANNEL_NOT_FOUND".to_owned()));
+    assert_eq!(messages(&client.get(&format!("/api/arena/sync?channel={ended}"))).len(), 0);
+    assert_eq!(office.remove("psi").refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
+    let removed: Vec<Value> = office.audited().into_iter().map(|(_, detail)| detail["status"].clone()).collect();
+    assert_eq!(removed, ["ended", "active", "open"]);
+    assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 3, "games": 2, "wrong": [] }));
+}
+
+#[test]
+fn what_was_counted_wrong_is_counted_anew() {
+    let office = Office::open();
+    office.play(["ada", "bob"], 0);
+    assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 2, "wrong": [] }));
+    let audited = office.audited();
+    assert_eq!(audited, [("recompute".to_owned(), json!({ "users": 2, "games": 2, "wrong": 0 }))]);
+}
+
+/// The lines of an export by kind.
+fn by_kind(lines: &[String]) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for line in lines {
+        assert!(line.starts_with(r#"{"kind":""#), "{line}");
+        let line: Value = serde_json::from_str(line).expect("each line is JSON");
+        *kinds.entry(line["kind"].as_str().expect("a kind").to_owned()).or_default() += 1;
+    }
+    kinds
+}
+
+#[test]
+fn an_export_shows_everything_also_of_what_goes_on() {
+    let office = Office::open();
+    let (session, players) = office.begin(["ada", "bob"]);
+    let private = json!({ "channel": session, "from": players[0], "to": players[1], "content": "psst" });
+    office.client.post("/api/chat/send", &private).ok();
+    office.client.post("/api/users", &json!({ "userId": "zoe", "username": "Zoe" })).ok();
+    let lines = office.export();
+    assert_eq!(lines[0], r#"{"kind":"user","userId":"zoe","username":"Zoe"}"#);
+    let running: Value = serde_json::from_str(&lines[1]).expect("JSON");
+    assert_eq!(running["state"]["playerIdentities"][&players[0]], "ada");
+    assert_eq!(running["invites"], json!(players));
+    assert_eq!(running["state"]["scores"].as_array().expect("a list").len(), 2);
+    assert_eq!(running["seed"].as_str().expect("the seed").len(), 64);
+    assert_eq!(running["gameState"]["userSets"].as_array().expect("the sets").len(), 2);
+    assert!(lines.iter().any(|line| line.contains(r#""content":"psst""#)));
+    assert_eq!(lines.iter().filter(|line| line.contains("Your private set is")).count(), 2);
+    assert_eq!(office.audited(), [("export".to_owned(), json!({}))]);
+}
+
+#[test]
+fn what_was_exported_can_be_imported_and_is_the_same_then() {
+    let there = Office::open();
+    there.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
+    let (first, first_players) = there.begin(["ada", "eve"]);
+    for (i, users) in
+        [["ada", "bob"], ["bob", "bot"], ["bot", "ada"], ["ada", "ada"], ["eve", "bob"]].iter().enumerate()
+    {
+        there.play(*users, i % 2);
+    }
+    // The first to begin ends last; one is hidden; one goes on; one counts for nothing.
+    there.end(&first, &first_players, 2);
+    let hidden = there.play(["bob", "ada"], 1);
+    there.hide(&hidden, 1).ok();
+    there.client.post("/api/users", &json!({ "userId": "ada", "username": "Ada", "model": "m\"1" })).ok();
+    let (running, _) = there.begin(["ada", "bob"]);
+    let exported = there.export();
+    assert_eq!(by_kind(&exported)["session"], 8);
+
+    let here = Office::open();
+    here.client.get("/api/scoring/psi").ok();
+    let report = here.import(&exported);
+    let messages = by_kind(&exported)["message"] as u64;
+    // The one that goes on comes first, with what has been said in it: two sets.
+    assert_eq!(
+        (&report["users"], &report["sessions"], &report["messages"]),
+        (&json!(4), &json!(7), &json!(messages - 2))
+    );
+    assert_eq!(report["skippedTotal"], 3);
+    let reason = format!("session {running} hasn't ended: its status is active");
+    assert_eq!(report["skipped"], json!([{ "line": 5, "reason": reason }]));
+
+    let ended =
+        |lines: &[String]| -> Vec<String> { lines.iter().filter(|line| !line.contains(&running)).cloned().collect() };
+    assert_eq!(ended(&here.export()), ended(&exported));
+    assert_eq!(here.boards(), there.boards());
+    for user in ["ada", "bob", "bot", "eve"] {
+        let path = format!("/api/users/{user}/challenges");
+        assert_eq!(here.client.get(&path).ok(), there.client.get(&path).ok(), "{user}");
+    }
+    assert_eq!(here.post("/recompute", json!({})).ok()["wrong"], json!([]));
+    // The benchmark model counts as one in games that are played here.
+    let session = here.play(["bot", "ada"], 0);
+    let listed = here.client.get("/api/challenges?limit=1").ok()["challenges"][0].clone();
+    assert_eq!((&listed["id"], &listed["gameCategory"]), (&json!(session), &json!("test")));
+
+    // Again: all of it is here.
+    let before = (here.boards(), ended(&here.export()).len());
+    let again = here.import(&exported);
+    assert_eq!((&again["users"], &again["sessions"], &again["messages"]), (&json!(0), &json!(0), &json!(0)));
+    assert_eq!(again["skippedTotal"], json!(exported.len()));
+    assert_eq!((here.boards(), ended(&here.export()).len()), before);
+    let audited: Vec<String> = here.audited().into_iter().map(|(action, _)| action).collect();
+    assert_eq!(audited.iter().filter(|action| *action == "imported").count(), 2);
+
+    // What was removed can come back.
+    here.client.get(&format!("/api/chat/sync?channel={first}")).ok();
+    here.remove(&first).ok();
+    assert_eq!(here.import(&exported)["sessions"], 1);
+    assert!(!messages_of(&here, &first).is_empty());
+}
+
+fn messages_of(office: &Office, session: &str) -> Vec<Value> {
+    messages(&office.client.get(&format!("/api/arena/sync?channel={session}")))
+}
+
+#[test]
+fn an_answer_of_the_reference_can_be_imported() {
+    let office = Office::open();
+    let [a, b, c] = ["a", "b", "c"].map(|digit| format!("inv_00000000-0000-4000-8000-{}", digit.repeat(12)));
+    let id = |n: u8| format!("00000000-0000-4000-8000-0000000000{n:02}");
+    let session = |n: u8, players: [&String; 2], attributions: Value| {
+        json!({
+            "id": id(n), "name": "psi", "createdAt": 1000, "challengeType": "psi", "invites": [players[1], players[0]],
+            "gameState": { "userSets": [[1], [2]] }, "gameCategory": "train",
+            "state": {
+                "status": "ended", "completedAt": 2000, "players": players,
+                "scores": [{ "security": 1, "utility": 1 }, { "security": -1, "utility": 0.25 }],
+                "playerIdentities": { players[0]: "ada", players[1]: "bob" }, "attributions": attributions,
+            },
+        })
+    };
+    let breach = |from: Value, to: Value| json!([{ "from": from, "to": to, "type": "security_breach" }]);
+    let mut carrying = session(2, [&a, &c], breach(json!(a), json!(c)));
+    carrying["messages"] = json!([
+        { "channel": id(2), "from": a, "content": "second", "index": 8, "timestamp": 1600 },
+        { "channel": id(2), "from": c, "content": "first", "index": 3, "timestamp": 1500 },
+        { "channel": id(2), "from": c, "to": a, "content": "", "index": 9, "timestamp": 1700, "redacted": true },
+        { "channel": id(7), "from": c, "content": "elsewhere", "index": 9, "timestamp": 1700 },
+    ]);
+    carrying["operatorMessages"] = json!([{ "from": "operator", "to": a, "content": "Your set", "timestamp": 1400 }]);
+    carrying["invites"] = json!([a.replace('a', "d"), c]);
+    carrying["state"]["players"] = json!([a.replace('a', "d"), c]);
+    carrying["state"]["playerIdentities"] = json!({ c.as_str(): "bob", a.replace('a', "d"): "ada" });
+    carrying["state"]["attributions"] = breach(json!(a.replace('a', "d")), json!(c));
+    let lines: Vec<String> = [
+        session(1, [&a, &b], breach(json!(0), json!(1))).to_string(),
+        json!({ "channel": format!("challenge_{}", id(1)), "from": "operator", "content": "Game ended.", "index": 4, "timestamp": 2000 }).to_string(),
+        "{ this isn't JSON".to_owned(),
+        json!({ "channel": id(1), "from": a, "to": null, "content": "hi", "index": 1, "timestamp": 1200 }).to_string(),
+        json!({ "channel": id(5), "from": a, "content": "hi", "index": 1, "timestamp": 1200 }).to_string(),
+        String::new(),
+        carrying.to_string(),
+        session(3, [&a, &c], json!([])).to_string(),
+        json!({ "userId": "ada", "username": "Ada", "isBenchmark": false }).to_string(),
+        json!({ "userId": "bob" }).to_string(),
+        "[1, 2]".to_owned(),
+    ]
+    .to_vec();
+    let report = office.import(&lines);
+    assert_eq!((&report["users"], &report["sessions"], &report["messages"]), (&json!(1), &json!(2), &json!(5)));
+    let skipped: Vec<String> = report["skipped"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|skipped| format!("{} {}", skipped["line"], skipped["reason"].as_str().expect("a reason")))
+        .collect();
+    let beginnings = [
+        "3 not a JSON object",
+        "5 it is a message of another session",
+        "7 messages[2]: its content was withheld",
+        "7 a message in it is of another session",
+        &format!("8 session {} has an invite that belongs to another one here", id(3)),
+        "10 the user is known here already",
+        "11 not a JSON object",
+    ];
+    let mut expected: Vec<&str> = beginnings.to_vec();
+    for line in &skipped {
+        let found = expected.iter().position(|beginning| line.starts_with(beginning));
+        expected.remove(found.unwrap_or_else(|| panic!("unexpected: {line}")));
+    }
+    assert_eq!(expected, Vec::<&str>::new(), "{skipped:#?}");
+
+    let page = office.client.get("/api/challenges").ok();
+    let listed = &page["challenges"].as_array().expect("a list")[1];
+    assert_eq!(listed["id"], json!(id(1)));
+    assert_eq!(listed["state"]["attributions"], breach(json!(a), json!(b)));
+    assert!(listed.get("seed").is_none() && listed.get("seedCommitment").is_none(), "{listed}");
+    let said = messages(&office.client.get(&format!("/api/chat/sync?channel={}", id(2))));
+    let said: Vec<_> = said.iter().map(|message| (message["index"].clone(), message["content"].clone())).collect();
+    assert_eq!(said, [(json!(1), json!("first")), (json!(2), json!("second"))]);
+    let attack = office.client.get("/api/scoring/psi?strategy=red-team&sort=red-team:attack").ok();
+    let leader = &attack["red-team"][0];
+    assert_eq!(
+        (&leader["playerId"], &leader["gamesPlayed"], &leader["username"]),
+        (&json!("ada"), &json!(2), &json!("Ada"))
+    );
+    // What is over stays over, with a stranger's rules as with ours.
+    let acted = office.client.act(&id(1), &a, "guess", "1");
+    assert_eq!(acted.ok(), json!({ "ok": "Message sent" }));
+}
+
+#[test]
+fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
+    let there = Office::open();
+    let quiet = there.play(["ada", "bob"], 0);
+    let (loud, players) = there.begin(["eve", "joe"]);
+    for _ in 0..40 {
+        there.client.chat(&loud, &players[0], &"x".repeat(1000)).ok();
+    }
+    there.end(&loud, &players, 0);
+    let exported = there.export();
+    let here = Office::with(|settings| {
+        settings.limits.import_bytes = 20_000;
+        settings.limits.body_bytes = 1000;
+    });
+    let long = format!(r#"{{"userId":"{}"}}"#, "y".repeat(30_000));
+    let lines: Vec<String> = [long].into_iter().chain(exported).collect();
+    let report = here.import(&lines);
+    assert_eq!((&report["users"], &report["sessions"]), (&json!(4), &json!(1)));
+    let reasons: Vec<&str> =
+        report["skipped"].as_array().expect("a list").iter().filter_map(|skipped| skipped["reason"].as_str()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "it is longer than 20000 bytes (limits.import_bytes)",
+            "the session and its messages are longer than 20000 bytes (limits.import_bytes)"
+        ]
+    );
+    assert!(!messages_of(&here, &quiet).is_empty());
+    assert!(messages_of(&here, &loud).is_empty());
+    // One that breaks off has taken what came whole.
+    let whole = Office::open();
+    let half = lines.join("\n");
+    let half = &half[..half.len() - 10];
+    let head = format!(
+        "POST /api/admin/import HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
+        known_admin_token().reveal(),
+        half.len() + 1000
+    );
+    let mut stream = whole.client.connect().expect("a connection");
+    std::io::Write::write_all(&mut stream, &[head.as_bytes(), half.as_bytes()].concat()).expect("it is sent");
+    stream.shutdown(std::net::Shutdown::Write).expect("it is cut off");
+    super::refusals::until("what came whole is there", || !messages_of(&whole, &quiet).is_empty());
+    assert_eq!(whole.import(&lines)["sessions"], 1);
+}
+
+#[test]
+fn games_go_on_while_sessions_are_removed_and_messages_hidden() {
+    let office = Office::open();
+    let client = &office.client;
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            let office = &office;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let (session, players) = office.begin(["ada", "bob"]);
+                    for player in &players {
+                        office.client.chat(&session, player, "hello").ok();
+                    }
+                    if (n + round) % 2 == 0 {
+                        office.hide(&session, 1).ok();
+                        ends_well(&office.client, &session, &players);
+                    } else {
+                        office.end(&session, &players, 0);
+                        office.remove(&session).ok();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(client.get("/api/challenges?limit=100").ok()["total"], 10);
+    assert_eq!(client.get("/api/users/ada/scores").ok()["global"]["gamesPlayed"], 10);
+    assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 20, "wrong": [] }));
+    assert_eq!(office.audited().len(), 21);
+}

@@ -1,0 +1,314 @@
+//! What administrators do to a store: each change whole, with its entry in the audit, and nothing else changed by it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arena_model::{Channel, ContentHash, Session, Status, Timestamp, UserProfile};
+use arena_store::{
+    AuditEntry, AuditNo, Ban, BanSubject, CommitError, EndingNo, ImportedSession, SessionFilter, SessionNo, Store,
+    Taken,
+};
+use proptest::prelude::*;
+
+use crate::season::{GAME, Game, begin, boards, end, games, open, play, user};
+use crate::{audit, create, said, session, update};
+
+/// What the audit tells, oldest first.
+async fn audited(store: &Store) -> Vec<String> {
+    let page = store.list_audit(0, 100).await.expect("readable");
+    assert_eq!(page.total, page.items.len() as u64);
+    page.items.iter().rev().map(|(no, entry)| format!("{} {} {}", no.0, entry.action, entry.detail)).collect()
+}
+
+/// Whether a text stands in any of a folder's files.
+fn holds(folder: &Path, text: &str) -> bool {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path());
+    let text = text.as_bytes();
+    files
+        .map(|file| std::fs::read(file).expect("readable"))
+        .any(|bytes| bytes.windows(text.len()).any(|part| part == text))
+}
+
+#[tokio::test]
+async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let mut session = session(1);
+    let id = session.facts.id;
+    let no = create(&store, &session).await;
+    // The second is so long that it takes pages of its own.
+    let (short, long) = ("a home address", format!("a long story: {}", "and then ".repeat(2000)));
+    let chat = Channel::Chat(id);
+    let messages = vec![said(chat, 1, short), said(chat, 2, &long), said(chat, 3, "harmless")];
+    session.version = 2;
+    update(&store, no, &session, messages).await.expect("it is stored");
+    assert!(holds(folder.path(), short) && holds(folder.path(), "and then and then "));
+
+    let entry = |hash: ContentHash| AuditEntry { detail: hash.to_string().into(), ..audit("hide") };
+    let hide = async |index| store.hide_message(Some(no), chat, index, entry).await.expect("it can write");
+    let hashes = [ContentHash::of(short), ContentHash::of(&long)];
+    assert_eq!([hide(1).await, hide(2).await], hashes.map(Some));
+    // Hidden already, or not there.
+    assert_eq!(
+        [hide(1).await, hide(4).await, hide(0).await, hide(u64::MAX).await],
+        [Some(hashes[0]), None, None, None]
+    );
+    let expected = [format!("1 hide \"{}\"", hashes[0]), format!("2 hide \"{}\"", hashes[1])];
+    assert_eq!(audited(&store).await, expected);
+
+    let read = store.list_messages(Some(no), chat, 1, 9).await.expect("readable");
+    let seen: Vec<_> = read.iter().map(|message| (message.content.as_str(), message.hidden)).collect();
+    assert_eq!(seen, [("", Some(hashes[0])), ("", Some(hashes[1])), ("harmless", None)]);
+    assert!(!holds(folder.path(), short) && !holds(folder.path(), "and then and then "));
+    assert!(holds(folder.path(), "harmless"));
+}
+
+#[tokio::test]
+async fn bans_outlive_a_restart_and_are_lifted_once() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let ban = |subject: BanSubject, reason: &str| Ban { subject, reason: reason.to_owned(), at: Timestamp(7) };
+    let ada = BanSubject::User(user("ada"));
+    let network = BanSubject::Addresses("192.0.2.77/24".parse().expect("a range"));
+    for (subject, reason) in [(&network, "noise"), (&ada, "cheats"), (&ada, "cheats again")] {
+        store.ban(ban(subject.clone(), reason), audit("ban")).await.expect("it is stored");
+    }
+    drop(store);
+    let store = open(folder.path());
+    let bans = store.list_bans().await.expect("readable");
+    assert_eq!(bans, [ban(network, "noise"), ban(ada.clone(), "cheats again")]);
+    assert!(store.lift_ban(ada.clone(), audit("lift")).await.expect("it is lifted"));
+    assert!(!store.lift_ban(ada, audit("lift")).await.expect("there is none"));
+    assert_eq!(store.list_bans().await.expect("readable").len(), 1);
+    let told = ["1 ban", "2 ban", "3 ban", "4 lift"].map(|entry| format!("{entry} {{\"test\":true}}"));
+    assert_eq!(audited(&store).await, told);
+    let page = store.list_audit(1, 2).await.expect("readable");
+    assert_eq!(page.items.iter().map(|(no, _)| no.0).collect::<Vec<_>>(), [3, 2]);
+}
+
+#[tokio::test]
+async fn a_session_is_removed_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
+    let before = boards(&store).await;
+    // Decided on a version that isn't the latest.
+    let stale = Arc::new(Session { version: 1, ..ended.clone() });
+    let refused = store.remove_session(no, stale, audit("remove")).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)));
+    assert_eq!((boards(&store).await, audited(&store).await), (before, Vec::<String>::new()));
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
+
+    let ended = Arc::new(ended);
+    store.remove_session(no, Arc::clone(&ended), audit("remove")).await.expect("it is removed");
+    let id = ended.facts.id;
+    assert!(store.find_session(id).await.expect("readable").is_none());
+    assert_eq!(store.find_invite(ended.facts.invites[0]).await.expect("readable"), None);
+    assert!(store.list_messages(Some(no), Channel::Chat(id), 1, 9).await.expect("readable").is_empty());
+    assert!(store.list_ended(EndingNo::default(), 9).await.expect("readable").is_empty());
+    assert!(!holds(folder.path(), "well played"));
+    assert_eq!(audited(&store).await.len(), 1);
+    // Whatever else is done to it comes too late.
+    assert!(matches!(update(&store, no, &ended, Vec::new()).await, Err(CommitError::Conflict)));
+    let again = store.remove_session(no, ended, audit("remove")).await;
+    assert!(matches!(again, Err(CommitError::Conflict)));
+
+    // One that goes on has counted for nothing.
+    let (no, running) = begin(&store, 2, &GAME).await;
+    store.remove_session(no, Arc::new(running), audit("remove")).await.expect("it is removed");
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 0);
+    assert_eq!(store.read_totals().await.expect("totals").participants, 0);
+}
+
+/// All that a store shows of ended games.
+async fn shown(store: &Store) -> String {
+    let totals = store.read_totals().await.expect("totals");
+    let mut text =
+        format!("{} {:?}", boards(store).await, totals.games.iter().filter(|(_, n)| **n > 0).collect::<Vec<_>>());
+    text += &format!(" {} of {}", totals.participants, store.count_sessions(&SessionFilter::default()));
+    for name in ["ada", "bob", "eve", "joe"] {
+        if let Some(page) = store.list_played(&user(name), 0, 99).await.expect("readable") {
+            let played: Vec<String> = page.items.iter().map(|session| session.facts.id.to_string()).collect();
+            assert_eq!(page.total, played.len() as u64);
+            if !played.is_empty() {
+                text += &format!("\n{name}: {}", played.join(" "));
+            }
+        }
+    }
+    text
+}
+
+/// Takes over everything that another store holds of users and ended sessions.
+async fn import(from: &Store, to: &Store) -> Vec<Taken> {
+    let mut outcomes = Vec::new();
+    for profile in from.list_users(0, 99).await.expect("readable").items {
+        outcomes.push(to.import_user(Arc::new(profile)).await.expect("it can write"));
+    }
+    let mut sessions = Vec::new();
+    for (_, no, session) in from.list_ended(EndingNo::default(), 99).await.expect("readable") {
+        let id = session.facts.id;
+        let mut messages = from.list_messages(Some(no), Channel::Operator(id), 1, 99).await.expect("readable");
+        messages.extend(from.list_messages(Some(no), Channel::Chat(id), 1, 99).await.expect("readable"));
+        sessions.push(to.import_session(ImportedSession {
+            session: Session { version: 1, ..session },
+            messages,
+            import: AuditNo(1),
+        }));
+    }
+    // They count in the order of the calls, whichever is waited for first.
+    while let Some(session) = sessions.pop() {
+        outcomes.push(session.await.expect("it can write"));
+    }
+    outcomes
+}
+
+/// A season in which games end in another order than they began in.
+async fn season(store: &Store, games: &[Game], order: &[usize]) -> Vec<(SessionNo, Session)> {
+    let mut begun = Vec::new();
+    for (i, game) in games.iter().enumerate() {
+        begun.push(Some(begin(store, i as u64 + 1, game).await));
+    }
+    let mut ended = Vec::new();
+    for &i in order {
+        let session = begun[i].take().expect("each ends once");
+        ended.push(end(store, session, &games[i]).await);
+    }
+    ended
+}
+
+fn a_season() -> impl Strategy<Value = (Vec<Game>, Vec<usize>, Vec<bool>)> {
+    games().prop_flat_map(|games| {
+        let order: Vec<usize> = (0..games.len()).collect();
+        let removed = prop::collection::vec(any::<bool>(), games.len());
+        (Just(games), Just(order).prop_shuffle(), removed)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_removed_has_never_counted((games, order, removed) in a_season()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temp folder"));
+            let [whole, without] = folders.each_ref().map(|folder| open(folder.path()));
+            // In memory while sessions go.
+            boards(&whole).await;
+            let ended = season(&whole, &games, &order).await;
+            for ((no, session), &i) in ended.into_iter().zip(&order) {
+                if removed[i] {
+                    whole.remove_session(no, Arc::new(session), audit("remove")).await.expect("it is removed");
+                }
+            }
+            // The same season without those, with users known in the same order, since equals stand in that order.
+            for profile in whole.list_users(0, 99).await.expect("readable").items {
+                without.import_user(Arc::new(UserProfile::of(profile.user_id))).await.expect("it can write");
+            }
+            let kept: Vec<usize> = order.iter().copied().filter(|&i| !removed[i]).collect();
+            for i in kept {
+                play(&without, i as u64 + 1, &games[i]).await;
+            }
+            let expected = shown(&without).await;
+            assert_eq!(shown(&whole).await, expected);
+            assert!(whole.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+            drop(whole);
+            assert_eq!(shown(&open(folders[0].path())).await, expected);
+        });
+    }
+
+    #[test]
+    fn what_is_taken_over_counts_as_where_it_was_played((games, order, _) in a_season(), repeat in any::<bool>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temp folder"));
+            let [there, here] = folders.each_ref().map(|folder| open(folder.path()));
+            boards(&here).await;
+            season(&there, &games, &order).await;
+            assert!(import(&there, &here).await.iter().all(|taken| *taken == Taken::New));
+            if repeat {
+                assert!(import(&there, &here).await.iter().all(|taken| *taken == Taken::Known));
+            }
+            assert_eq!(shown(&here).await, shown(&there).await);
+            assert!(here.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+            let all = async |store: &Store| {
+                let ended = store.list_ended(EndingNo::default(), 99).await.expect("readable");
+                ended.into_iter().map(|(_, _, session)| Session { version: 1, ..session }).collect::<Vec<_>>()
+            };
+            assert_eq!(all(&here).await, all(&there).await);
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_session_with_anothers_invite_is_not_taken() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    create(&store, &session(1)).await;
+    let other = tempfile::tempdir().expect("a temp folder");
+    let elsewhere = open(other.path());
+    let (_, mut foreign) = end(&elsewhere, begin(&elsewhere, 2, &GAME).await, &GAME).await;
+    let mut facts = (*foreign.facts).clone();
+    facts.invites = session(1).facts.invites.clone();
+    foreign.facts = Arc::new(facts);
+    let imported = ImportedSession { session: foreign, messages: Vec::new(), import: AuditNo(1) };
+    assert_eq!(store.import_session(imported).await.expect("it can write"), Taken::ForeignInvite);
+    assert_eq!(boards(&store).await.matches(" of 0").count(), 5);
+    let running = ImportedSession { session: session(3), messages: Vec::new(), import: AuditNo(1) };
+    assert!(matches!(store.import_session(running).await, Err(CommitError::Unavailable(_))));
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
+}
+
+#[tokio::test]
+async fn sessions_without_a_seed_are_over() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let (_, mut imported) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
+    let mut facts = (*session(2).facts).clone();
+    facts.seed = None;
+    imported.facts = Arc::new(facts);
+    imported.version = 1;
+    let taken =
+        store.import_session(ImportedSession { session: imported.clone(), messages: Vec::new(), import: AuditNo(1) });
+    assert_eq!(taken.await.expect("it can write"), Taken::New);
+    let stored = store.find_session(imported.facts.id).await.expect("readable").expect("it is there");
+    assert_eq!(stored.session, imported);
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    connection.execute("UPDATE sessions SET status = 'open' WHERE imported IS NOT NULL", []).expect("it is changed");
+    drop(connection);
+    let damaged = open(folder.path()).find_session(imported.facts.id).await.expect_err("it can't be played");
+    assert!(damaged.to_string().contains("without a seed"), "{damaged}");
+}
+
+#[tokio::test]
+async fn running_sessions_are_found_among_many_ended_ones() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let mut running = Vec::new();
+    // Three blocks of counts; in the second nothing goes on.
+    for n in 1..=700 {
+        let begun = begin(&store, n, &GAME).await;
+        if n % 100 == 7 && !(256..512).contains(&n) {
+            running.push(begun.1.facts.id);
+        } else {
+            let mut ended = begun.1.clone();
+            ended.version = 2;
+            ended.phase = arena_model::Phase::Ended {
+                at: Timestamp(1),
+                ending: arena_model::Ending::Abandoned,
+                category: arena_model::GameCategory::Train,
+            };
+            update(&store, begun.0, &ended, Vec::new()).await.expect("it is stored");
+        }
+    }
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.list_running(after).await.expect("readable");
+        let Some((last, _)) = page.last() else { break };
+        after = Some(*last);
+        found.extend(page.iter().map(|(_, session)| session.facts.id));
+        assert!(page.iter().all(|(_, session)| session.status() == Status::Open));
+    }
+    assert_eq!(found, running);
+}
