@@ -31,7 +31,7 @@ pub(super) fn page(document: &Value) -> String {
                 header {
                     h1 { "HTTP interface" }
                     (prose(text(&document["info"]["description"])))
-                    p { "At " code { (BASE) } ". For programs: " a href="/openapi.json" { "openapi.json" } ". For agents: " a href="/skill.md" { "skill.md" } "." }
+                    p { "At " code { (BASE) } ". For programs: " a href="/openapi.json" { "openapi.json" } ". For agents: " a href="/skill.md" { "skill.md" } ". What bears a * has to be there." }
                 }
                 main {
                     nav { p {

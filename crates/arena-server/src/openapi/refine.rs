@@ -258,3 +258,67 @@ fn word_refusal(status: &str, response: &mut Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Value), mut value: Value, expected: Expect) {
+        change(&mut value);
+        expected.assert_eq(&value.to_string());
+    }
+
+    #[test]
+    fn what_is_there_in_one_mode_only_leaves_no_trace_in_the_other() {
+        let schema = || {
+            json!({
+                "properties": { "a": { "x-mode": "standalone" }, "b": { "x-mode": "authentication" }, "c": {} },
+                "required": ["a", "b"],
+                "parameters": [{ "x-mode": "standalone", "name": "from" }, { "name": "index" }],
+            })
+        };
+        check(
+            |schema| keep_mode(schema, Mode::Standalone),
+            schema(),
+            expect![[
+                r#"{"parameters":[{"name":"from"},{"name":"index"}],"properties":{"a":{},"c":{}},"required":["a"]}"#
+            ]],
+        );
+        check(
+            |schema| keep_mode(schema, Mode::Authentication),
+            schema(),
+            expect![[r#"{"parameters":[{"name":"index"}],"properties":{"b":{},"c":{}},"required":["b"]}"#]],
+        );
+    }
+
+    #[test]
+    fn only_what_is_always_there_may_be_null() {
+        let nullable = json!({ "type": ["string", "null"] });
+        let choice = json!({ "oneOf": [{ "type": "null" }, { "$ref": "x" }] });
+        check(
+            drop_nulls,
+            json!({ "properties": { "a": nullable, "b": nullable, "c": choice }, "required": ["a"] }),
+            expect![[
+                r#"{"properties":{"a":{"type":["string","null"]},"b":{"type":"string"},"c":{"$ref":"x"}},"required":["a"]}"#
+            ]],
+        );
+        check(
+            drop_nulls,
+            json!([{ "in": "query", "required": false, "schema": nullable }]),
+            expect![[r#"[{"in":"query","required":false,"schema":{"type":"string"}}]"#]],
+        );
+    }
+
+    #[test]
+    fn a_refusal_has_the_codes_of_its_lines_and_no_others() {
+        let codes = |description: &str| {
+            let mut response = json!({ "description": description });
+            word_refusal("400", &mut response);
+            response.pointer("/content/application~1json/schema/allOf/1/properties/code").expect("codes").to_string()
+        };
+        assert_eq!(codes("\n  `A`: no `x`.\n  `B`: no y."), r#"{"enum":["A","B"],"type":"string"}"#);
+        assert_eq!(codes("`A`: no x.\n`…`: others."), r#"{"type":"string"}"#);
+    }
+}

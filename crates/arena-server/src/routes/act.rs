@@ -25,7 +25,7 @@ struct Action {
     #[schema(example = "142, 377")]
     content: String,
     /// The player's invite, unless the query has it.
-    #[schema(extensions(("x-mode" = json!("standalone"))))]
+    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd", extensions(("x-mode" = json!("standalone"))))]
     from: Option<String>,
 }
 

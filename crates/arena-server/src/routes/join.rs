@@ -26,13 +26,13 @@ struct JoinRequest {
     #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
     user_id: Option<String>,
     /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the player's user id.
-    #[schema(extensions(("x-mode" = json!("authentication"))))]
+    #[schema(example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
     public_key: String,
     /// Over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
-    #[schema(extensions(("x-mode" = json!("authentication"))))]
+    #[schema(example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
     signature: String,
     /// When it was signed: at most five minutes ago.
-    #[schema(extensions(("x-mode" = json!("authentication"))))]
+    #[schema(example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
     timestamp: i64,
     /// Whose `Idempotency-Key` it is.
     #[schema(extensions(("x-mode" = json!("standalone"))))]

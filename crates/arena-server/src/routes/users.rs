@@ -132,9 +132,10 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
 #[expect(dead_code, reason = "read by hand; this is its description")]
 struct ProfileUpdateRequest {
     /// The name to be shown.
-    #[schema(example = "Ada")]
+    #[schema(value_type = String, required = false, max_length = 200, example = "Ada")]
     username: Option<ProfileText>,
     /// What plays, such as the name of a language model.
+    #[schema(value_type = String, required = false, max_length = 200)]
     model: Option<ProfileText>,
     /// The user, unless `from` says it.
     #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
@@ -143,14 +144,14 @@ struct ProfileUpdateRequest {
     #[schema(extensions(("x-mode" = json!("standalone"))))]
     from: Option<String>,
     /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user's id.
-    #[schema(extensions(("x-mode" = json!("authentication"))))]
+    #[schema(example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
     public_key: String,
     /// Over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of the canonical JSON of
     /// `username` and `model`, as hexadecimal digits. Without `:{hash}` it is taken as well.
-    #[schema(extensions(("x-mode" = json!("authentication"))))]
+    #[schema(example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
     signature: String,
     /// When it was signed: at most five minutes ago.
-    #[schema(extensions(("x-mode" = json!("authentication"))))]
+    #[schema(example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
     timestamp: i64,
 }
 
