@@ -2,6 +2,7 @@
 
 mod cargo;
 mod ci;
+mod fuzz;
 mod python;
 mod rules;
 
@@ -15,6 +16,7 @@ Usage: cargo xtask <CHORE>
 
 Chores:
   ci       everything that a change has to pass: format, lints, house rules, licences, tests
+  fuzz     requests of all sorts against the description in /openapi.json (part of ci; --long: half an hour of others)
   python   the packages that some tests need, installed below the target folder (part of ci)
   rules    the house rules alone (seconds)";
 
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
     let done = root().and_then(|root| match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ci"] => ci::run(&root),
+        ["fuzz"] => fuzz::fuzz(&root, false),
+        ["fuzz", "--long"] => fuzz::fuzz(&root, true),
         ["python"] => python::prepare(&root),
         ["rules"] => rules::check(&root),
         _ => anyhow::bail!("{USAGE}"),

@@ -5,11 +5,12 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::{Operator, Seed};
 
 /// What is told about a challenge type, in the words of the wire.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChallengeMetadata {
     /// Display name.
     pub name: String,
@@ -39,7 +40,7 @@ pub struct ChallengeMetadata {
 }
 
 /// An action that players of a challenge have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Method {
     /// Its name: the `messageType` of the wire.
     pub name: String,
@@ -48,7 +49,7 @@ pub struct Method {
 }
 
 /// Somebody to be credited with a challenge.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Author {
     /// Name.
     pub name: String,

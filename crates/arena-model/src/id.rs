@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A text that isn't the identifier it should be.
@@ -30,7 +31,8 @@ fn canonical_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
 }
 
 /// Identifier of a session: a UUID, `challengeId` on the wire.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+#[schema(value_type = String, format = "uuid", example = "018f6b2e-0000-7000-8000-00000000abcd")]
 pub struct SessionId(pub Uuid);
 
 impl FromStr for SessionId {
@@ -89,8 +91,9 @@ impl fmt::Debug for InviteCode {
 }
 
 /// Who a player is beyond one session: a name of the player's choosing, or in authentication mode the hash of a key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(transparent)]
+#[schema(value_type = String, min_length = 1, max_length = 255, example = "ada")]
 pub struct UserId(String);
 
 impl UserId {
@@ -134,8 +137,9 @@ impl Seat {
 }
 
 /// A moment, in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(transparent)]
+#[schema(value_type = i64, example = 1_700_000_000_000_i64)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {

@@ -1,12 +1,13 @@
 //! Scores, attributions and the category of a finished game.
 
 use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
 
 use crate::Seat;
 
 /// How well one player did: `security` for what it kept to itself, `utility` for what it achieved.
 /// What the numbers mean is the challenge's; mostly 1 is success and -1 failure.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Score {
     /// How well the player protected what is private.
     #[serde(serialize_with = "as_json_number")]
@@ -39,7 +40,7 @@ pub struct Attribution {
 }
 
 /// What a finished game is good for: training data, a test, or a measurement among benchmark models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GameCategory {
     /// Nobody is known, or two or more players aren't benchmark models. Also every game that hasn't ended.

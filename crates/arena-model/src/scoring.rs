@@ -14,6 +14,7 @@ mod win_rate;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Attribution, Ending, Phase, Score, Seat, Session, UserId};
 use measure::Measure;
@@ -136,14 +137,16 @@ pub type Standing = BTreeMap<String, Tally>;
 pub type Standings = BTreeMap<String, Standing>;
 
 /// One player on a leaderboard: the `ScoringEntry` of the wire, without whom it is about.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoringEntry {
     /// Games counted.
     pub games_played: u64,
     /// By key.
+    #[schema(value_type = BTreeMap<String, f64>)]
     pub metrics: BTreeMap<&'static str, f64>,
     /// By key of an average: where the player's true average lies, with 95 % confidence.
+    #[schema(value_type = BTreeMap<String, [f64; 2]>)]
     pub intervals: BTreeMap<&'static str, [f64; 2]>,
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::{
     Attribution, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection, RestoreError,
@@ -68,7 +69,8 @@ pub enum Phase {
 }
 
 /// A [`Phase`] without its data: the `status` of the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
+#[schema(rename_all = "lowercase")]
 pub enum Status {
     /// Waiting for players.
     Open,

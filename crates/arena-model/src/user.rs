@@ -1,11 +1,12 @@
 //! What is known of users, and the part of it that they say themselves.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::UserId;
 
 /// What is told of a user: the `UserProfile` of the wire.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserProfile {
     /// The user.
@@ -18,6 +19,7 @@ pub struct UserProfile {
     pub model: Option<ProfileText>,
     /// Whether the arena's administrator says that it is a benchmark model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
     pub is_benchmark: bool,
 }
 
@@ -29,8 +31,9 @@ impl UserProfile {
 }
 
 /// What a user says of itself: 0 to [`ProfileText::MAX_BYTES`] bytes without control characters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(transparent)]
+#[schema(value_type = String, max_length = 200)]
 pub struct ProfileText(String);
 
 /// A text that can't be in a profile.

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
     Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Seed, Session, Status, Timestamp,
@@ -32,21 +34,35 @@ pub enum Viewer {
 }
 
 /// A session as a viewer may see it: the `Challenge` of the wire.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Challenge)]
 pub struct SessionView<'s> {
+    #[schema(value_type = crate::SessionId)]
     id: String,
+    /// The challenge type, such as `psi`.
     name: &'s str,
     created_at: Timestamp,
+    /// The challenge type, such as `psi`.
     challenge_type: &'s str,
+    /// The codes of all seats, in no order. One that isn't to be seen is `inv_hidden`.
     invites: Vec<String>,
+    #[schema(value_type = StateView)]
     state: StateView<'s>,
+    /// The state of the rules; `{}` until the end.
+    #[schema(value_type = Object)]
     game_state: &'s RawValue,
     game_category: GameCategory,
+    /// SHA-256 of the seed, as hexadecimal digits; not there where the seed isn't known, as of an imported session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     seed_commitment: Option<String>,
+    /// The options that the session is played with.
+    #[schema(value_type = Object)]
     options: &'s serde_json::Value,
+    /// What everything was dealt from, as hexadecimal digits; there from the end on.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]+$")]
     seed: Option<String>,
 }
 
@@ -57,34 +73,55 @@ impl SessionView<'_> {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// How a session stands.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ChallengeState)]
 struct StateView<'s> {
+    #[schema(value_type = Status)]
     status: &'static str,
+    /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<Timestamp>,
+    /// By seat. Empty until the end, but in the answer to whoever created the session.
+    #[schema(value_type = [Score])]
     scores: &'s [Score],
+    /// The invites of those who have joined, by seat.
     players: Vec<String>,
+    /// Users by invite. Empty until the end.
+    #[schema(value_type = BTreeMap<String, UserId>)]
     player_identities: BTreeMap<String, &'s UserId>,
+    /// What players did to each other; there from the end on, if they did anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = [AttributionView], required = false)]
     attributions: Vec<AttributionView<'s>>,
+    /// Whether it was broken off since nothing happened any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     abandoned: Option<bool>,
 }
 
-#[derive(Debug, Serialize)]
+/// A record that one player caused something to happen to another.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Attribution)]
 struct AttributionView<'s> {
+    /// The invite of whoever caused it.
     from: String,
+    /// The invite of whom it befell.
     to: String,
+    /// What it was, such as `security_breach`.
     #[serde(rename = "type")]
     kind: &'s str,
 }
 
 /// What is announced when a session ends, and what late subscribers are told: the `data` of a `game_ended` event.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GameEnded)]
 pub struct GameEndedView<'s> {
     #[serde(flatten)]
+    #[schema(value_type = StateView)]
     state: StateView<'s>,
+    /// Those of `playerIdentities`.
+    #[schema(value_type = BTreeMap<String, UserProfile>)]
     profiles: &'s BTreeMap<UserId, UserProfile>,
 }
 
@@ -235,6 +272,49 @@ impl Serialize for MessageView<'_> {
             map.serialize_entry("type", method)?;
         }
         map.end()
+    }
+}
+
+/// A message of a channel, as far as the viewer may read it.
+#[derive(ToSchema)]
+#[schema(as = ChatMessage)]
+#[expect(dead_code, reason = "messages are serialised by hand, without copying them into this")]
+struct MessageShape {
+    /// The session's id, `challenge_` and the session's id, or `invites`.
+    channel: String,
+    /// An invite, or `operator`.
+    from: String,
+    /// An invite; not there if it is for everybody.
+    to: Option<String>,
+    /// The text; empty if it is withheld.
+    content: String,
+    /// Its place in the channel, from 1.
+    #[schema(minimum = 1)]
+    index: u64,
+    timestamp: Timestamp,
+    /// Whether the text is withheld from this viewer, or was hidden by the administrator.
+    redacted: Option<bool>,
+    /// SHA-256 of the text, as hexadecimal digits, where the administrator has hidden it.
+    #[schema(rename = "contentSha256", pattern = "^[0-9a-f]{64}$")]
+    content_sha256: Option<String>,
+    /// The method that it called, if it records an action.
+    #[schema(rename = "type")]
+    method: Option<String>,
+}
+
+impl PartialSchema for MessageView<'_> {
+    fn schema() -> RefOr<Schema> {
+        MessageShape::schema()
+    }
+}
+
+impl ToSchema for MessageView<'_> {
+    fn name() -> std::borrow::Cow<'static, str> {
+        MessageShape::name()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        MessageShape::schemas(schemas);
     }
 }
 

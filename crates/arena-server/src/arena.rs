@@ -1,12 +1,13 @@
 //! What every handler is given.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arena_engine::Engine;
 use tokio::sync::watch;
 
 use crate::auth::Auth;
 use crate::metrics::Metrics;
+use crate::openapi::{Description, Mode};
 use crate::rates::Rates;
 use crate::settings::Settings;
 
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) auth: Option<Auth>,
     pub(crate) rates: Rates,
     pub(crate) metrics: Metrics,
+    /// Made when it is first asked for.
+    pub(crate) description: OnceLock<Description>,
     /// Becomes true when the server stops: whoever waits for news answers then.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -38,12 +41,25 @@ impl Arena {
     pub(crate) fn new(engine: Engine, settings: Settings, auth: Option<Auth>) -> Arena {
         let rates = Rates::new(&settings.limits);
         let metrics = Metrics::new(engine.clone());
-        Arena(Arc::new(Shared { engine, settings, auth, rates, metrics, stopping: watch::Sender::new(false) }))
+        Arena(Arc::new(Shared {
+            engine,
+            settings,
+            auth,
+            rates,
+            metrics,
+            description: OnceLock::new(),
+            stopping: watch::Sender::new(false),
+        }))
     }
 
     /// Whether callers prove who they are with session keys, rather than just say so.
     pub(crate) fn asks_for_keys(&self) -> bool {
         self.auth.is_some()
+    }
+
+    /// How its callers say who they are.
+    pub(crate) fn mode(&self) -> Mode {
+        if self.asks_for_keys() { Mode::Authentication } else { Mode::Standalone }
     }
 
     /// Waits until the server stops.

@@ -7,6 +7,7 @@ use arena_model::{ActError, ChatError};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A refusal.
 #[derive(Debug)]
@@ -18,11 +19,16 @@ pub(crate) struct ApiError {
     retry_after: Option<Duration>,
 }
 
-#[derive(Serialize)]
+/// Why a request was refused.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body<'e> {
+#[schema(as = Error, example = json!({ "error": "User not found", "code": "USER_NOT_FOUND" }))]
+pub(crate) struct Refusal<'e> {
+    /// A sentence for people. It may change.
     error: &'e str,
+    /// What programs go by. It stays.
     code: &'e str,
+    /// How long to wait, where waiting helps.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }
@@ -59,7 +65,7 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let retry_after_ms = self.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1));
-        let body = Body { error: &self.message, code: &self.code, retry_after_ms };
+        let body = Refusal { error: &self.message, code: &self.code, retry_after_ms };
         let body = serde_json::to_string(&body).expect("texts are JSON");
         let mut response = crate::answer::json_with(self.status, body);
         if let Some(ms) = retry_after_ms {

@@ -10,6 +10,7 @@ mod error;
 mod identity;
 mod mcp;
 mod metrics;
+mod openapi;
 mod rates;
 mod request;
 mod routes;

@@ -14,12 +14,12 @@ mod tools;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use axum::{Extension, Router};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -31,9 +31,10 @@ use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler};
+use utoipa::{IntoResponses, ToSchema};
 
 use crate::arena::Arena;
-use crate::error::{ApiError, ApiResult};
+use crate::error::{ApiError, ApiResult, Refusal};
 use crate::request::read_body;
 use call::Caller;
 use plain::PlainCall;
@@ -42,6 +43,106 @@ pub(crate) use tools::ToolSet;
 /// Largest message that isn't a tool call. They are all short, and the SDK tries every kind of message on a body before it
 /// gives up, which makes long ones expensive.
 const PROTOCOL_BYTES: usize = 64 * 1024;
+
+/// A message of MCP: a request or notification of JSON-RPC. Which there are, the protocol says.
+#[derive(ToSchema)]
+#[schema(as = McpMessage, example = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))]
+#[expect(dead_code, reason = "the SDK reads them; this is their description")]
+struct Message {
+    #[schema(pattern = "^2\\.0$")]
+    jsonrpc: String,
+    /// A text or a whole number. Without one it is a notification, which isn't answered.
+    id: Option<McpId>,
+    /// `tools/call` and `tools/list`, mostly.
+    method: String,
+    #[schema(value_type = Object, required = false)]
+    params: Option<()>,
+}
+
+/// What tells the answers to several requests apart.
+#[derive(ToSchema)]
+#[schema(as = McpId)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the SDK reads them; this is their description")]
+enum McpId {
+    Number(i64),
+    Text(String),
+}
+
+/// The answer to a request of MCP: a result, or an error of JSON-RPC.
+#[derive(ToSchema)]
+#[schema(as = McpAnswer)]
+#[expect(dead_code, reason = "the SDK writes them; this is their description")]
+struct McpAnswer {
+    jsonrpc: String,
+    /// That of the request; null where it couldn't be read.
+    #[schema(required = true)]
+    id: Option<McpId>,
+    #[schema(value_type = Object, required = false)]
+    result: Option<()>,
+    #[schema(value_type = Object, required = false)]
+    error: Option<()>,
+}
+
+/// An error of the arena, or one of JSON-RPC.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "written in two places; this is the description of both")]
+enum McpRefusal {
+    Arena(Refusal<'static>),
+    Protocol(McpAnswer),
+}
+
+/// Tools to play with: `challenge_join`, `challenge_message`, `challenge_sync`.
+#[utoipa::path(post, path = "/api/arena/mcp", tag = "mcp", request_body = Message,
+    responses((status = 200, body = McpAnswer, description = "The answer. Most errors of the protocol are in it, too."),
+        (status = 400, body = McpRefusal, description = "
+            `INVALID_MCP_REQUEST`: it isn't one message of JSON-RPC; or headers contradict it, and JSON-RPC says so.
+            `BODY_INCOMPLETE`: the body ended too soon."),
+        (status = 404, body = McpAnswer, description = "In the newest revision of the protocol: there is no such method."),
+        Answers))]
+pub(crate) async fn play(Extension(endpoint): Extension<Endpoint>, request: Request) -> ApiResult {
+    endpoint.answer(request).await
+}
+
+/// Tools to talk with: `send_chat`, `sync`.
+#[utoipa::path(post, path = "/api/chat/mcp", tag = "mcp", request_body = Message,
+    responses((status = 200, body = McpAnswer, description = "The answer. Most errors of the protocol are in it, too."),
+        (status = 400, body = McpRefusal, description = "
+            `INVALID_MCP_REQUEST`: it isn't one message of JSON-RPC; or headers contradict it, and JSON-RPC says so.
+            `BODY_INCOMPLETE`: the body ended too soon."),
+        (status = 404, body = McpAnswer, description = "In the newest revision of the protocol: there is no such method."),
+        Answers))]
+pub(crate) async fn talk(Extension(endpoint): Extension<Endpoint>, request: Request) -> ApiResult {
+    endpoint.answer(request).await
+}
+
+/// What an endpoint may answer besides.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "written in several places; this is the description of all")]
+enum Answers {
+    /// A notification was taken.
+    #[response(status = 202)]
+    Taken,
+    /// `NOT_ACCEPTABLE`: the answer is JSON, and `Accept` doesn't allow for it.
+    #[response(status = 406)]
+    NotAcceptable,
+    /// `REQUEST_TIMEOUT`: the body took too long to arrive.
+    #[response(status = 408)]
+    TooSlow,
+    /// `BODY_TOO_LARGE`: the body is larger than the server's limit.
+    #[response(status = 413)]
+    TooLarge,
+    /// `UNSUPPORTED_MEDIA_TYPE`: `Content-Type` doesn't say that the body is JSON.
+    #[response(status = 415)]
+    NotJson,
+    /// `RATE_LIMITED`: too many requests from one address.
+    #[response(status = 429)]
+    TooMany,
+    /// `INTERNAL`: the server is at fault.
+    #[response(status = 500)]
+    Fault,
+}
 
 /// One of the arena's endpoints for MCP. Clones are handles to the same one.
 #[derive(Clone)]

@@ -85,6 +85,10 @@ impl FromRequest<Arena> for Post {
         let key = idempotency_key(&parts.headers)?;
         let body = read_body(body, &arena.settings.limits).await?;
         let fields = Fields::parse(&body)?;
+        if let (Some(fields), false) = (&fields, arena.asks_for_keys()) {
+            // Many requests don't care who asks, or hear it from the query. A name that is none is refused all the same.
+            fields.find_text("from")?;
+        }
         let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
         Ok(Post { query, headers: parts.headers, address, fields, path, params, key, body })
     }

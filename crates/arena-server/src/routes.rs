@@ -1,10 +1,11 @@
-//! The list of routes; each has a file with its handler. `/api/v1` is `/api`.
+//! The list of routes; each has a file with its handler, and its description there. `/api/v1` is `/api`.
 
 mod act;
 mod admin;
 mod channel;
 mod chat;
 mod create;
+mod docs;
 mod health;
 mod invites;
 mod join;
@@ -17,66 +18,95 @@ mod stream;
 mod sync;
 mod users;
 
-use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
+use utoipa::openapi::path::Paths;
+use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
 
 use crate::arena::Arena;
 use crate::error::ApiError;
-use crate::mcp::{Endpoint, ToolSet};
+use crate::mcp::{self, Endpoint, ToolSet};
+use crate::openapi::Description;
 use crate::request::address_of;
 pub(crate) use sync::MAX_WAIT_S;
 
-/// The arena's routes, callable without a socket.
-pub(crate) fn app(arena: Arena) -> Router {
-    let mut router = Router::new()
-        .route("/", get(page::home))
-        .route("/style.css", get(page::style))
-        .route("/skill.md", get(skill::skill_text))
-        .route("/skill.json", get(skill::skill_data))
-        .route("/health", get(health::health))
-        .route("/ready", get(health::ready))
-        .route("/metrics", get(health::metrics));
+/// A route: schemas and description for `/openapi.json`, and what answers.
+type Route = UtoipaMethodRouter<Arena>;
+
+/// All routes. Where they are and by which method stands at their handlers, in `#[utoipa::path]`.
+fn list(arena: &Arena) -> Vec<Route> {
     let keys = arena.asks_for_keys();
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
         .map(|tools| Endpoint::new(tools, arena.clone(), behind_tools(arena.clone())));
-    // Each twice rather than nested, which would take every path apart and put it together again.
-    for api in ["/api", "/api/v1"] {
-        let at = |path: &str| format!("{api}{path}");
-        let [play, talk] = [play.clone(), talk.clone()];
-        router = router
-            .route(&at("/metadata"), get(metadata::list_metadata))
-            .route(&at("/metadata/{name}"), get(metadata::find_metadata))
-            .route(&at("/challenges"), get(list::list_sessions))
-            .route(&at("/challenges/{name}"), get(list::list_sessions_of_type).post(create::create_session))
-            .route(&at("/invites"), post(invites::announce_invite))
-            .route(&at("/invites/{invite}"), get(invites::find_invite))
-            .route(&at("/arena/join"), post(join::join_session))
-            .route(&at("/arena/message"), post(act::act_in_session))
-            .route(&at("/arena/sync"), get(sync::sync_operator))
-            .route(&at("/chat/send"), post(chat::send_chat))
-            .route(&at("/chat/sync"), get(sync::sync_chat))
-            .route(&at("/chat/ws/{channel}"), get(stream::stream_channel))
-            .route(&at("/users"), get(users::list_users).post(users::change_profile))
-            .route(&at("/users/batch"), get(users::find_users))
-            .route(&at("/users/{userId}"), get(users::find_user))
-            .route(&at("/users/{userId}/challenges"), get(users::list_played))
-            .route(&at("/users/{userId}/scores"), get(users::find_scores))
-            .route(&at("/scoring"), get(scoring::list_global))
-            .route(&at("/scoring/{name}"), get(scoring::list_of_type))
-            .route(&at("/stats"), get(scoring::find_stats))
-            .route(&at("/arena/mcp"), post(|request: Request| play.answer(request)))
-            .route(&at("/chat/mcp"), post(|request: Request| talk.answer(request)))
-            .merge(admin::routes(&at("/admin"), &arena));
+    let mut routes = vec![
+        routes!(page::home),
+        routes!(page::style),
+        routes!(docs::docs),
+        routes!(docs::openapi),
+        routes!(skill::skill_text),
+        routes!(skill::skill_data),
+        routes!(health::health),
+        routes!(health::ready),
+        routes!(health::metrics),
+        routes!(metadata::list_metadata),
+        routes!(metadata::find_metadata),
+        routes!(list::list_sessions),
+        routes!(list::list_sessions_of_type, create::create_session),
+        routes!(invites::announce_invite),
+        routes!(invites::find_invite),
+        routes!(join::join_session),
+        routes!(act::act_in_session),
+        routes!(sync::sync_operator),
+        routes!(chat::send_chat),
+        routes!(sync::sync_chat),
+        routes!(stream::stream_channel),
+        routes!(users::list_users, users::change_profile),
+        routes!(users::find_users),
+        routes!(users::find_user),
+        routes!(users::list_played),
+        routes!(users::find_scores),
+        routes!(scoring::list_global),
+        routes!(scoring::list_of_type),
+        routes!(scoring::find_stats),
+        routes!(mcp::play).layer(Extension(play)),
+        routes!(mcp::talk).layer(Extension(talk)),
+    ];
+    routes.extend(admin::list(arena));
+    routes
+}
+
+/// The arena's routes, callable without a socket.
+pub(crate) fn app(arena: Arena) -> Router {
+    let mut router = Router::new();
+    for (_, described, handlers) in list(&arena) {
+        for path in described.paths.keys() {
+            router = router.route(path, handlers.clone());
+            // Each twice rather than nested, which would take every path apart and put it together again.
+            if let Some(rest) = path.strip_prefix("/api/") {
+                router = router.route(&format!("/api/v1/{rest}"), handlers.clone());
+            }
+        }
     }
     router
         .method_not_allowed_fallback(method_not_allowed)
         .fallback(not_found)
         .layer(middleware::from_fn_with_state(arena.clone(), attend))
         .with_state(arena)
+}
+
+/// What the routes say of themselves.
+fn describe(arena: &Arena) -> Description {
+    let (mut schemas, mut paths) = (Vec::new(), Paths::new());
+    for (needed, described, _) in list(arena) {
+        schemas.extend(needed);
+        paths.paths.extend(described.paths);
+    }
+    Description::new(schemas, paths, arena.mode())
 }
 
 /// The routes that tools call. They aren't measured: the call of the tool is.
@@ -103,7 +133,7 @@ async fn method_not_allowed(request: Request) -> ApiError {
 const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 /// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
-const OPEN_TO_ALL: &str = "/health";
+pub(crate) const OPEN_TO_ALL: &str = "/health";
 
 /// Turns banned addresses away, whatever they ask for, and counts answers by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {

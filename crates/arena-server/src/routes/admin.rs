@@ -12,30 +12,32 @@ mod sessions;
 use std::net::{IpAddr, Ipv4Addr};
 
 use arena_engine::Administrator;
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
-use axum::routing::{get, post};
+use utoipa_axum::router::UtoipaMethodRouterExt;
+use utoipa_axum::routes;
 
+use super::Route;
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::identity::unauthenticated;
 use crate::request::admit;
 
-/// The administrator's routes below `root`. Every one of them is behind the door, also one that is added here some day.
-pub(super) fn routes(root: &str, arena: &Arena) -> Router<Arena> {
-    let at = |path: &str| format!("{root}{path}");
-    Router::new()
-        .route(&at("/audit"), get(audit::list_audit))
-        .route(&at("/bans"), get(bans::list_bans).post(bans::ban))
-        .route(&at("/bans/lift"), post(bans::lift_ban))
-        .route(&at("/export"), get(export::export))
-        .route(&at("/import"), post(import::import))
-        .route(&at("/messages/hide"), post(messages::hide_message))
-        .route(&at("/recompute"), post(recompute::recompute))
-        .route(&at("/sessions/{id}/remove"), post(sessions::remove_session))
-        .route(&at("/users/{userId}/benchmark"), post(benchmark::set_benchmark))
-        .route_layer(middleware::from_fn_with_state(arena.clone(), door))
+/// The administrator's routes. Every one of them is behind the door, also one that is added here some day.
+pub(super) fn list(arena: &Arena) -> Vec<Route> {
+    let routes: Vec<Route> = vec![
+        routes!(audit::list_audit),
+        routes!(bans::list_bans, bans::ban),
+        routes!(bans::lift_ban),
+        routes!(export::export),
+        routes!(import::import),
+        routes!(messages::hide_message),
+        routes!(recompute::recompute),
+        routes!(sessions::remove_session),
+        routes!(benchmark::set_benchmark),
+    ];
+    let door = middleware::from_fn_with_state(arena.clone(), door);
+    routes.into_iter().map(|route| route.layer(door.clone())).collect()
 }
 
 /// Lets the administrator in, and says to the handlers behind who that is. Whoever tries tokens out is slowed by the same

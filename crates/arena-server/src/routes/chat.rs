@@ -4,20 +4,55 @@ use arena_engine::{Chat, EngineError, Written};
 use arena_model::Party;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
-#[derive(Serialize)]
+/// What a player says to the others.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct Said {
+    /// The session.
+    #[schema(example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    channel: String,
+    /// The text.
+    #[schema(example = "hello")]
+    content: String,
+    /// The invite of the one player who may read it. Left out, all may.
+    to: Option<String>,
+    /// The player's invite, unless the query has it.
+    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd", extensions(("x-mode" = json!("standalone"))))]
+    from: Option<String>,
+}
+
+/// The message has its place.
+#[derive(Serialize, ToSchema)]
 struct Sent {
+    /// Its place in the channel, from 1.
+    #[schema(minimum = 1)]
     index: u64,
     channel: String,
     from: String,
+    #[schema(required = true)]
     to: Option<String>,
 }
 
+/// Say something to the other players.
+#[utoipa::path(post, path = "/api/chat/send", tag = "chat", params(Sender, OnceKey), request_body = Said,
+    security(("sessionKey" = [])),
+    responses((status = 200, body = Sent, description = "It was said."),
+        (status = 400, description = "
+            `INVALID_CHANNEL`: there is no such session.
+            `FORBIDDEN_SENDER`: nobody speaks for the operator.
+            `PLAYER_NOT_FOUND`: the sender has no seat there.
+            `RECIPIENT_NOT_FOUND`: whom it is for has no seat there."),
+        (status = 413, description = "
+            `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
+            `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
     let channel = fields.text("channel")?;

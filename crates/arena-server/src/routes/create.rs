@@ -1,14 +1,39 @@
 //! `POST /api/challenges/{name}`: a new session. The answer shows all invites, this once.
 
 use arena_engine::Create;
-use arena_model::{Viewer, view};
+use arena_model::{SessionView, Viewer, view};
 use axum::extract::State;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
+use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
+/// What a new session shall be like.
+#[derive(ToSchema)]
+#[schema(example = json!({}))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct NewChallenge {
+    /// Options that differ from those of the arena, as far as the challenge type allows it.
+    #[schema(value_type = Object, required = false)]
+    options: Option<serde_json::Value>,
+    /// Whose `Idempotency-Key` it is.
+    #[schema(extensions(("x-mode" = json!("standalone"))))]
+    from: Option<String>,
+}
+
+/// Set up a session.
+///
+/// The answer shows all its invites, this once: hand them out to the players.
+#[utoipa::path(post, path = "/api/challenges/{name}", tag = "challenges",
+    params(("name" = String, Path, description = "The challenge type.", example = "psi"), Sender, OnceKey),
+    request_body(content = Option<NewChallenge>, description = "May be left out."),
+    responses((status = 200, body = SessionView, description = "The session."),
+        (status = 400, description = "
+            `UNKNOWN_CHALLENGE`: it isn't played here.
+            `INVALID_OPTIONS`: it can't be played so.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let options = match request.find_fields() {
         Some(fields) => fields.find_object("options")?.cloned().unwrap_or_default(),

@@ -3,17 +3,32 @@
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use utoipa::ToSchema;
 
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 
+/// How the server is.
+#[derive(ToSchema)]
+#[schema(example = json!({ "status": "ok" }))]
+#[expect(dead_code, reason = "written by hand; this is its description")]
+struct Health {
+    /// `ok`, or `ready`.
+    status: String,
+}
+
 /// The process answers.
+#[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = Health, description = "It does.")))]
 pub(crate) async fn health() -> Response {
     json(r#"{"status":"ok"}"#)
 }
 
 /// The process can do its work: send it requests.
+#[utoipa::path(get, path = "/ready", tag = "health", responses((status = 200, body = Health, description = "It can."),
+    (status = 503, description = "
+        `STOPPING`: it was told to stop.
+        `STORE_UNAVAILABLE`: the store can't be reached.")))]
 pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     if *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
@@ -22,6 +37,10 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     Ok(json(r#"{"status":"ready"}"#))
 }
 
+/// Counters, in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "health",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text", description = "OpenMetrics."),
+        (status = 500, description = "`INTERNAL`: the server is at fault.")))]
 pub(crate) async fn metrics(State(arena): State<Arena>) -> ApiResult {
     let text = arena.metrics.text().map_err(|error| {
         tracing::error!(%error, "metrics could not be written: {error}");

@@ -1,15 +1,23 @@
 //! `GET /api/invites/{invite}`: the session of an open invite. `POST /api/invites`: offer an invite to the public.
 
 use arena_engine::EngineError;
-use arena_model::{InviteCode, Viewer, view};
+use arena_model::{InviteCode, SessionView, Viewer, view};
 use axum::extract::State;
 use axum::http::StatusCode;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{OnceKey, Sender};
 use crate::request::{Get, Post};
 
+/// The session of an open invite.
+#[utoipa::path(get, path = "/api/invites/{invite}", tag = "challenges",
+    params(("invite" = String, Path, description = "The invite.", example = "inv_018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = SessionView, description = "As a stranger sees it, and this invite."),
+        (status = 404, description = "`INVITE_NOT_FOUND`: there is no such invite."),
+        (status = 409, description = "`INVITE_ALREADY_USED`: its player has joined, or it has been offered to the public.")))]
 pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> ApiResult {
     let text = request.param("invite");
     let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;
@@ -20,6 +28,33 @@ pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> Api
     Ok(json(to_text(&view(&session, Viewer::Holder(invite)))))
 }
 
+/// Which invite to offer.
+#[derive(ToSchema)]
+#[schema(example = json!({ "inviteId": "inv_018f6b2e-0000-7000-8000-00000000abcd" }))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct Offer {
+    #[schema(rename = "inviteId")]
+    invite: String,
+    /// Whose `Idempotency-Key` it is.
+    #[schema(extensions(("x-mode" = json!("standalone"))))]
+    from: Option<String>,
+}
+
+/// It was offered.
+#[derive(ToSchema)]
+#[schema(example = json!({ "success": true }))]
+#[expect(dead_code, reason = "written by hand; this is its description")]
+struct Offered {
+    success: bool,
+}
+
+/// Offer an invite to whoever wants to play.
+///
+/// It is announced on the public channel `invites`.
+#[utoipa::path(post, path = "/api/invites", tag = "challenges", params(Sender, OnceKey), request_body = Offer,
+    responses((status = 200, body = Offered, description = "It is announced."),
+        (status = 404, description = "`INVITE_NOT_FOUND`: there is no such invite."),
+        (status = 409, description = "`INVITE_ALREADY_USED`: its player has joined, or it has been offered before.")))]
 pub(crate) async fn announce_invite(State(arena): State<Arena>, request: Post) -> ApiResult {
     let text = request.fields()?.text("inviteId")?;
     let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;

@@ -5,21 +5,68 @@ use arena_identity::SessionKey;
 use arena_model::{ChallengeMetadata, InviteCode, SessionId, UserId};
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{OnceKey, Sender};
 use crate::request::{Fields, Post};
 
-#[derive(Serialize)]
+/// Who takes which seat.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct JoinRequest {
+    /// The code of the seat.
+    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
+    invite: String,
+    /// Who the player is beyond this game; shown after its end. Scores are kept under it.
+    #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
+    user_id: Option<String>,
+    /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the player's user id.
+    #[schema(example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
+    public_key: String,
+    /// Over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
+    #[schema(example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
+    signature: String,
+    /// When it was signed: at most five minutes ago.
+    #[schema(example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
+    timestamp: i64,
+    /// Whose `Idempotency-Key` it is.
+    #[schema(extensions(("x-mode" = json!("standalone"))))]
+    from: Option<String>,
+}
+
+/// The seat is taken.
+#[derive(Serialize, ToSchema)]
 struct Joined<'j> {
     #[serde(rename = "ChallengeID")]
     id: SessionId,
     #[serde(rename = "ChallengeInfo")]
+    #[schema(value_type = ChallengeMetadata)]
     info: &'j ChallengeMetadata,
+    /// The key to the seat: says from now on whose requests they are. Never here, since what is here is stored: [`with_key`]
+    /// writes it.
+    #[serde(rename = "sessionKey", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = true, pattern = "^s_[0-9]+\\.[0-9a-f]{64}$", extensions(("x-mode" = json!("authentication"))))]
+    key: Option<&'j str>,
 }
 
+/// Take a seat.
+///
+/// When the last seat is taken, the game begins. What the operator has to say in private is on its channel.
+#[utoipa::path(post, path = "/api/arena/join", tag = "play", params(Sender, OnceKey), request_body = JoinRequest,
+    responses((status = 200, body = Joined, description = "The session, and its rules."),
+        (status = 400, description = "
+            `INVITE_NOT_FOUND`: there is no such invite.
+            `INVITE_ALREADY_USED`: somebody has joined with it.
+            `SELF_PLAY`: this user has a seat there already, and the server doesn't allow two."),
+        (status = 401, description = "
+            `INVALID_SIGNATURE`: it isn't one of this key over this text.
+            `TIMESTAMP_EXPIRED`: it was signed too long ago, or will be."),
+        (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
 pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
     let invite = fields.text("invite")?;
@@ -59,7 +106,7 @@ fn parse(invite: &str) -> ApiResult<InviteCode> {
 
 async fn take_seat(arena: &Arena, join: Join, once: Option<Once>) -> ApiResult<String> {
     let respond = Box::new(|written: &Written<'_>| {
-        to_text(&Joined { id: written.session.facts.id, info: written.challenge.metadata() })
+        to_text(&Joined { id: written.session.facts.id, info: written.challenge.metadata(), key: None })
     });
     Ok(arena.engine.join(join, once, respond).await?)
 }

@@ -6,25 +6,45 @@ use arena_model::{SessionView, Status, UserId, UserProfile, Viewer, view};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
+use crate::openapi::Paging;
 use crate::request::{Get, Query};
 
-#[derive(Serialize)]
-struct Page<'s> {
-    challenges: Vec<SessionView<'s>>,
-    total: u64,
-    limit: usize,
-    offset: u64,
-    profiles: BTreeMap<UserId, UserProfile>,
+/// A page of a list of sessions.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ChallengePage)]
+pub(super) struct SessionPage<'s> {
+    #[schema(value_type = [SessionView])]
+    pub(super) challenges: Vec<SessionView<'s>>,
+    /// Sessions on all pages.
+    pub(super) total: u64,
+    /// Most sessions on a page.
+    #[schema(minimum = 1, maximum = 100)]
+    pub(super) limit: usize,
+    /// Sessions passed over.
+    pub(super) offset: u64,
+    /// Of all users who are visible on this page, by their ids.
+    #[schema(value_type = BTreeMap<String, UserProfile>)]
+    pub(super) profiles: BTreeMap<UserId, UserProfile>,
 }
 
+/// Sessions, newest first.
+#[utoipa::path(get, path = "/api/challenges", tag = "challenges",
+    params(("status" = Option<Status>, Query, description = "Those that stand so; any other word is all."), Paging),
+    responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> ApiResult {
     page_of(&arena, &request.query, None, 50).await
 }
 
+/// Sessions of one challenge type, newest first.
+#[utoipa::path(get, path = "/api/challenges/{name}", tag = "challenges",
+    params(("name" = String, Path, description = "The challenge type. An unknown one has no sessions.", example = "psi"),
+        ("status" = Option<Status>, Query, description = "Those that stand so; any other word is all."), Paging),
+    responses((status = 200, body = SessionPage, description = "A page of 10, unless `limit` says otherwise.")))]
 pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
     page_of(&arena, &request.query, Some(request.param("name").to_owned()), 10).await
 }
@@ -33,7 +53,7 @@ async fn page_of(arena: &Arena, query: &Query, challenge: Option<String>, defaul
     let (offset, limit) = query.page(default_limit);
     let filter = SessionFilter { challenge, status: query.get("status").and_then(Status::from_wire) };
     let page = arena.engine.list_sessions(&filter, offset, limit).await?;
-    Ok(json(to_text(&Page {
+    Ok(json(to_text(&SessionPage {
         challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),
         total: page.total,
         limit,

@@ -10,6 +10,9 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Get;
 
+/// What can be played: challenge types by name.
+#[utoipa::path(get, path = "/api/metadata", tag = "challenges",
+    responses((status = 200, body = BTreeMap<String, ChallengeMetadata>, description = "By name, such as `psi`.")))]
 pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let challenges = arena.engine.challenges();
     let all: BTreeMap<&str, &ChallengeMetadata> =
@@ -17,6 +20,11 @@ pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> 
     Ok(json(to_text(&all)))
 }
 
+/// One challenge type.
+#[utoipa::path(get, path = "/api/metadata/{name}", tag = "challenges",
+    params(("name" = String, Path, description = "The challenge type.", example = "psi")),
+    responses((status = 200, body = ChallengeMetadata, description = "Its rules, for people and agents."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn find_metadata(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = arena.engine.challenges().get(request.param("name"));
     let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;

@@ -14,9 +14,14 @@ use crate::request::Get;
 const STYLE: &str = include_str!("page.css");
 
 /// Nothing but what this server itself sends: texts of players can't become more than text.
-const POLICY: &str =
+pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// The page.
+#[utoipa::path(get, path = "/", tag = "documentation",
+    responses((status = 200, body = String, content_type = "text/html", description = "What is played here."),
+        (status = 500, description = "`INTERNAL`: the server is at fault."),
+        (status = 503, description = "`STORE_UNAVAILABLE`: the store can't be reached.")))]
 pub(crate) async fn home(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let engine = &arena.engine;
     let page = engine.list_sessions(&SessionFilter::default(), 0, 25).await?;
@@ -82,7 +87,7 @@ pub(crate) async fn home(State(arena): State<Arena>, _request: Get) -> ApiResult
                         }
                     }
                 }
-                footer { p { a href="/skill.md" { "how agents play" } " (" a href="/skill.json" { "as data" } ") · " a href="/api/metadata" { "metadata" } " · " a href="/api/challenges" { "sessions" } " · " a href="/metrics" { "metrics" } } }
+                footer { p { a href="/skill.md" { "how agents play" } " (" a href="/skill.json" { "as data" } ") · " a href="/api/metadata" { "metadata" } " · " a href="/api/challenges" { "sessions" } " · " a href="/docs" { "HTTP interface" } " (" a href="/openapi.json" { "OpenAPI" } ") · " a href="/metrics" { "metrics" } } }
             }
         }
     };
@@ -97,7 +102,10 @@ fn scores(values: impl Iterator<Item = f64>) -> String {
     if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
 }
 
-pub(crate) async fn style() -> Response {
+/// How pages look.
+#[utoipa::path(get, path = "/style.css", tag = "documentation",
+    responses((status = 200, body = String, content_type = "text/css", description = "The style sheet.")))]
+pub(crate) async fn style(_request: Get) -> Response {
     let mut response = Response::new(STYLE.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/css; charset=utf-8"));
     response

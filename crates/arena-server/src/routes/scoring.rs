@@ -6,14 +6,28 @@ use arena_model::{Board, Order, ScoringEntry, UserProfile};
 use arena_store::Page;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text, with_total};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::Paging;
 use crate::request::Get;
 
-#[derive(Serialize)]
+/// How boards are sorted.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "`orders` reads it; this is its description")]
+struct Sorted {
+    /// By this metric, such as `win-rate:utility`, the largest first; with `:low` behind it, by the lower end of its
+    /// interval. Otherwise by the lower end of the board's first metric.
+    sort: Option<String>,
+}
+
+/// A player on a leaderboard.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = LeaderboardEntry)]
 struct Row {
     player_id: String,
     #[serde(flatten)]
@@ -23,6 +37,7 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
     is_benchmark: bool,
 }
 
@@ -40,6 +55,10 @@ impl From<(UserProfile, ScoringEntry)> for Row {
 }
 
 /// The global board.
+#[utoipa::path(get, path = "/api/scoring", tag = "scoring", params(Sorted, Paging),
+    responses((status = 200, body = [Row], description = "A page of 100, unless `limit` says otherwise.",
+            headers(("x-total-count" = u64, description = "Players on all pages."))),
+        (status = 400, description = "`INVALID_SORT`: the board has no such metric.")))]
 pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
     let boards = if arena.engine.scoring().has_global() { vec![Board::Global] } else { Vec::new() };
     let Some((board, order)) = orders(&arena, boards, request.query.get("sort"))?.pop() else {
@@ -51,6 +70,16 @@ pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> Api
 }
 
 /// The boards of one challenge type, or with `strategy` one of them.
+#[utoipa::path(get, path = "/api/scoring/{name}", tag = "scoring",
+    params(("name" = String, Path, description = "The challenge type.", example = "psi"),
+        ("strategy" = Option<String>, Query, description = "This board only.", example = "average"), Sorted, Paging),
+    responses((status = 200, body = BTreeMap<String, Vec<Row>>,
+            description = "By strategy, a page of 100 each, unless `limit` says otherwise.",
+            headers(("x-total-count" = u64, description = "Players on all pages of the longest board."))),
+        (status = 400, description = "
+            `INVALID_SORT`: none of the boards has such a metric.
+            `UNKNOWN_STRATEGY`: the challenge type isn't scored by it."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");
     if !arena.engine.challenges().contains_key(challenge) {
@@ -104,25 +133,32 @@ async fn read(arena: &Arena, board: &Board, order: Order, offset: u64, limit: us
     Ok(Page { items: page.items.into_iter().map(Row::from).collect(), total: page.total })
 }
 
-#[derive(Serialize)]
+/// How much has been played.
+#[derive(Serialize, ToSchema)]
 struct Stats {
+    /// By challenge type.
     challenges: BTreeMap<String, Played>,
     global: Global,
 }
 
-#[derive(Serialize)]
+/// How much of one challenge type has been played.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Played {
     games_played: u64,
 }
 
-#[derive(Serialize)]
+/// How much has been played in all.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Global {
     participants: u64,
     games_played: u64,
 }
 
+/// How much has been played.
+#[utoipa::path(get, path = "/api/stats", tag = "scoring",
+    responses((status = 200, body = Stats, description = "Games that came to their end.")))]
 pub(crate) async fn find_stats(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let totals = arena.engine.read_totals().await?;
     let hosted = arena.engine.challenges().keys().map(|challenge| (challenge.clone(), 0));

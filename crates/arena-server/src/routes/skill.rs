@@ -21,6 +21,9 @@ const BY_KEY: &str = include_str!("skill/by_key.md");
 
 const NAME: &str = "arena";
 
+/// How agents play here.
+#[utoipa::path(get, path = "/skill.md", tag = "documentation",
+    responses((status = 200, body = String, content_type = "text/markdown", description = "A skill, with this server's address.")))]
 pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Response {
     let skill = Skill::of(&arena, &request.headers);
     let mut response = Response::new(skill.text().into());
@@ -30,6 +33,9 @@ pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Resp
     response
 }
 
+/// How agents play here, for programs.
+#[utoipa::path(get, path = "/skill.json", tag = "documentation",
+    responses((status = 200, body = Object, description = "Addresses, challenges, and how players say who they are.")))]
 pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Response {
     let skill = Skill::of(&arena, &request.headers);
     let mut response = json_answer(to_text(&skill.data()));
@@ -38,7 +44,7 @@ pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Resp
 }
 
 /// The address in the text is the one that was asked.
-const VARY: HeaderValue = HeaderValue::from_static("host, x-forwarded-proto");
+pub(super) const VARY: HeaderValue = HeaderValue::from_static("host, x-forwarded-proto");
 
 /// What there is to tell.
 struct Skill<'a> {
@@ -119,6 +125,7 @@ impl<'a> Skill<'a> {
             "description": self.description(),
             "homepage": at("/"),
             "skill": at("/skill.md"),
+            "openapi": at("/openapi.json"),
             "identity": if self.keys { "key" } else { "name" },
             "endpoints": {
                 "metadata": call("GET", "/api/metadata"),
@@ -147,7 +154,7 @@ fn line(text: &str) -> String {
 
 /// Where the asker reached this server: by the name that it used, if that can be one; agents will be told to go there, so
 /// nothing else gets into the text. Whoever stands before the server says whether it was over TLS.
-fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
+pub(super) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let first = text("x-forwarded-proto").and_then(|list| list.split(',').next()).unwrap_or_default();
     let scheme = if first.trim().eq_ignore_ascii_case("https") { "https" } else { "http" };

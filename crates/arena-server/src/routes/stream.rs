@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use arena_engine::{Snapshot, Subscription};
-use arena_model::{UserId, UserProfile, Viewer, game_ended};
+use arena_model::{GameEndedView, MessageView, UserId, UserProfile, Viewer, game_ended};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -16,11 +16,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::Instant;
+use utoipa::ToSchema;
 
 use super::channel::parse_channel;
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::Sender;
 use crate::request::Get;
 
 /// Messages in one write. What has gathered goes out together.
@@ -36,6 +38,42 @@ const GATHER: Duration = Duration::from_millis(10);
 /// Silence after which a comment is sent, so that proxies don't take the stream for dead.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
+/// The `data` of an event.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[serde(tag = "type")]
+#[expect(dead_code, reason = "written by hand; this is its description")]
+enum StreamEvent {
+    /// What was there: the first event, unless `Last-Event-ID` came.
+    Initial {
+        #[schema(value_type = [MessageView])]
+        messages: Vec<()>,
+    },
+    /// A message has come.
+    NewMessage {
+        #[schema(value_type = MessageView)]
+        message: (),
+    },
+    /// The session has ended.
+    GameEnded {
+        #[schema(value_type = GameEndedView)]
+        data: (),
+    },
+}
+
+/// A channel as it fills, as Server-Sent Events.
+///
+/// Each event is one `data:` line with JSON and an `id:` line, without a name: first `initial` with what is there, then each
+/// message once, in order, and `game_ended` when the session ends. A comment comes every 30 s.
+#[utoipa::path(get, path = "/api/chat/ws/{channel}", tag = "chat", security(("sessionKey" = [])),
+    params(("channel" = String, Path, example = "018f6b2e-0000-7000-8000-00000000abcd",
+            description = "The session's id for its chat; with `challenge_` before it, its operator's channel; or `invites`."),
+        Sender,
+        ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this event, without `initial`.", example = "7")),
+    responses((status = 200, body = StreamEvent, content_type = "text/event-stream",
+            description = "Events, for as long as the subscriber stays."),
+        (status = 400, description = "`INVALID_LAST_EVENT_ID`: it isn't an id of this stream."),
+        (status = 404, description = "`CHANNEL_NOT_FOUND`: there is no such channel.")))]
 pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
     let start = Start::of(&request.headers)?;
     let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "there is no such channel");

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_engine::{Posted, Snapshot};
-use arena_model::{Channel, Viewer};
+use arena_model::{Channel, MessageView, Viewer};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
+use utoipa::ToSchema;
 
 use super::channel::{parse_channel, parse_operator_channel};
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::Sender;
 use crate::request::Get;
 
 /// Longest wait for a message, in seconds. Clients of MCP give up after 60.
@@ -23,10 +25,57 @@ pub(crate) const MAX_WAIT_S: f64 = 50.0;
 /// Messages read at a time. Longer answers are written while they are read.
 const PAGE: usize = 500;
 
+/// Which messages of a channel.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct Wanted {
+    /// The session's id; with `challenge_` before it, its operator's channel on either route. An unknown channel is empty.
+    #[param(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    channel: String,
+    /// Messages from this index on. What isn't a whole number from 1 on is 1.
+    #[param(minimum = 1, example = 1)]
+    index: Option<u64>,
+    /// Most messages; all, if it isn't there.
+    #[param(minimum = 1)]
+    limit: Option<u64>,
+    /// Seconds to wait for a message, if there is none; what is more than 50 is 50.
+    #[param(minimum = 0, example = 0)]
+    wait: Option<f64>,
+}
+
+/// Messages in the order of their channel.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "written as it is read; this is its description")]
+struct Messages {
+    #[schema(value_type = [MessageView])]
+    messages: Vec<()>,
+    /// How many these are.
+    count: u64,
+}
+
+/// Messages of the operator's channel.
+///
+/// There the operator tells each player its secret, and all what happens.
+#[utoipa::path(get, path = "/api/arena/sync", tag = "play", params(Wanted, Sender), security(("sessionKey" = [])),
+    responses((status = 200, body = Messages, description = "What is for others is withheld until the session has ended."),
+        (status = 400, description = "
+            `MISSING_FIELD`: no channel.
+            `INVALID_LIMIT`: `limit` isn't a whole number from 1 on.
+            `INVALID_WAIT`: `wait` isn't a number of seconds.")))]
 pub(crate) async fn sync_operator(State(arena): State<Arena>, request: Get) -> ApiResult {
     sync(arena, request, parse_operator_channel).await
 }
 
+/// Messages of a session's chat.
+///
+/// Also those of `invites`, the public channel on which invites are offered.
+#[utoipa::path(get, path = "/api/chat/sync", tag = "chat", params(Wanted, Sender), security(("sessionKey" = [])),
+    responses((status = 200, body = Messages, description = "What is for others is withheld."),
+        (status = 400, description = "
+            `MISSING_FIELD`: no channel.
+            `INVALID_LIMIT`: `limit` isn't a whole number from 1 on.
+            `INVALID_WAIT`: `wait` isn't a number of seconds.")))]
 pub(crate) async fn sync_chat(State(arena): State<Arena>, request: Get) -> ApiResult {
     sync(arena, request, parse_channel).await
 }

@@ -4,28 +4,41 @@ use std::collections::BTreeMap;
 
 use arena_engine::ChangeProfile;
 use arena_identity::{ProfileUpdate, Proof};
-use arena_model::{
-    Board, ProfileChange, ProfileText, ScoringEntry, Session, SessionView, UserId, UserProfile, Viewer, view,
-};
+use arena_model::{Board, ProfileChange, ProfileText, ScoringEntry, Session, UserId, UserProfile, Viewer, view};
 use arena_store::Page;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::list::SessionPage;
 
 use crate::answer::{json, to_text, with_total};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
+use crate::openapi::{OnceKey, Paging, Sender};
 use crate::request::{Fields, Get, Post};
 
 /// Most users that one request may name.
 const MOST_IDS: usize = 100;
 
+/// All users, in the order of their ids.
+#[utoipa::path(get, path = "/api/users", tag = "users", params(Paging),
+    responses((status = 200, body = [UserProfile], description = "A page of 100, unless `limit` says otherwise.",
+        headers(("x-total-count" = u64, description = "Users on all pages.")))))]
 pub(crate) async fn list_users(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query.page(100);
     let page = arena.engine.list_users(offset, limit).await?;
     Ok(with_total(json(to_text(&page.items)), page.total))
 }
 
+/// Several users at once.
+#[utoipa::path(get, path = "/api/users/batch", tag = "users",
+    params(("ids" = String, Query, description = "Their ids, with commas between: at most 100.", example = "ada,bob", min_length = 1)),
+    responses((status = 200, body = BTreeMap<String, UserProfile>, description = "Those that are known, by their ids."),
+        (status = 400, description = "
+            `MISSING_FIELD`: no `ids`.
+            `TOO_MANY_IDS`: more than 100.")))]
 pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiResult {
     let ids = request.query.get("ids").filter(|ids| !ids.is_empty());
     let ids = ids.ok_or_else(|| ApiError::bad_request("MISSING_FIELD", "ids query parameter is required"))?;
@@ -37,6 +50,11 @@ pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiR
     Ok(json(to_text(&arena.engine.find_profiles(&ids).await?)))
 }
 
+/// One user.
+#[utoipa::path(get, path = "/api/users/{userId}", tag = "users",
+    params(("userId" = String, Path, description = "The user.", example = "ada")),
+    responses((status = 200, body = UserProfile, description = "What is told of it."),
+        (status = 404, description = "`USER_NOT_FOUND`: nobody has heard of it.")))]
 pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiResult {
     let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
     let id: UserId = request.param("userId").parse().map_err(|_| unknown())?;
@@ -44,15 +62,10 @@ pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiRe
     Ok(json(to_text(profiles.get(&id).ok_or_else(unknown)?)))
 }
 
-#[derive(Serialize)]
-struct Sessions<'s> {
-    challenges: Vec<SessionView<'s>>,
-    total: u64,
-    limit: usize,
-    offset: u64,
-    profiles: BTreeMap<UserId, UserProfile>,
-}
-
+/// Sessions that a user has played to their end, newest first.
+#[utoipa::path(get, path = "/api/users/{userId}/challenges", tag = "users",
+    params(("userId" = String, Path, description = "The user. An unknown one has played nothing.", example = "ada"), Paging),
+    responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query.page(50);
     let page = match request.param("userId").parse() {
@@ -60,7 +73,7 @@ pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> Api
         Err(_) => None,
     };
     let page: Page<Session> = page.unwrap_or(Page { items: Vec::new(), total: 0 });
-    Ok(json(to_text(&Sessions {
+    Ok(json(to_text(&SessionPage {
         challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),
         total: page.total,
         limit,
@@ -69,13 +82,19 @@ pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> Api
     })))
 }
 
-#[derive(Serialize, Default)]
+/// How a user did.
+#[derive(Serialize, Default, ToSchema)]
 struct Scores {
+    /// On the global board, if there is one and the user is on it.
+    #[schema(required = true)]
     global: Option<Standing>,
+    /// By challenge type, and by strategy.
+    #[schema(value_type = BTreeMap<String, BTreeMap<String, Standing>>)]
     challenges: BTreeMap<String, BTreeMap<&'static str, Standing>>,
 }
 
-#[derive(Serialize)]
+/// How a user did on one board.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Standing {
     player_id: UserId,
@@ -83,6 +102,10 @@ struct Standing {
     entry: ScoringEntry,
 }
 
+/// How a user did, on every board.
+#[utoipa::path(get, path = "/api/users/{userId}/scores", tag = "users",
+    params(("userId" = String, Path, description = "The user. An unknown one has no scores.", example = "ada")),
+    responses((status = 200, body = Scores, description = "Its standings.")))]
 pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> ApiResult {
     // A user that nobody has heard of has no scores.
     let Ok(id) = request.param("userId").parse::<UserId>() else { return Ok(json(to_text(&Scores::default()))) };
@@ -103,6 +126,43 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
     })))
 }
 
+/// What a user changes about its profile. What is left out stays; an empty text takes back what was there.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", as = ProfileUpdate)]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct ProfileUpdateRequest {
+    /// The name to be shown.
+    #[schema(value_type = String, required = false, max_length = 200, example = "Ada")]
+    username: Option<ProfileText>,
+    /// What plays, such as the name of a language model.
+    #[schema(value_type = String, required = false, max_length = 200)]
+    model: Option<ProfileText>,
+    /// The user, unless `from` says it.
+    #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
+    user_id: Option<String>,
+    /// The user, unless the query or `userId` says it.
+    #[schema(extensions(("x-mode" = json!("standalone"))))]
+    from: Option<String>,
+    /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user's id.
+    #[schema(example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
+    public_key: String,
+    /// Over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of the canonical JSON of
+    /// `username` and `model`, as hexadecimal digits. Without `:{hash}` it is taken as well.
+    #[schema(example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
+    signature: String,
+    /// When it was signed: at most five minutes ago.
+    #[schema(example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
+    timestamp: i64,
+}
+
+/// Change a profile.
+#[utoipa::path(post, path = "/api/users", tag = "users", params(Sender, OnceKey), request_body = ProfileUpdateRequest,
+    responses((status = 200, body = UserProfile, description = "The profile, changed."),
+        (status = 401, description = "
+            `INVALID_SIGNATURE`: it isn't one of this key over this text.
+            `TIMESTAMP_EXPIRED`: it was signed too long ago, or will be.
+            `SIGNATURE_USED`: it changed the profile before."),
+        (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
 pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
     let change = ProfileChange { username: text(fields, "username")?, model: text(fields, "model")? };

@@ -3,9 +3,11 @@
 mod admin;
 mod auth;
 mod deal;
+mod fuzz;
 mod games;
 mod mcp;
 mod once;
+mod openapi;
 mod races;
 mod refusals;
 mod scoring;

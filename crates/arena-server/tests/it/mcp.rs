@@ -18,7 +18,7 @@ use crate::refusals::{ends_well, gauge, until, until_hung_up};
 // The official client.
 
 /// The interpreter that has the packages, where `cargo xtask python` puts it.
-fn python() -> PathBuf {
+pub(super) fn python() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let python = target.join("tools/python/bin/python");
     assert!(python.is_file(), "this test needs Python packages: run `cargo xtask python` first");

@@ -5,26 +5,39 @@ use arena_store::{AuditEntry, AuditNo};
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
+use crate::openapi::Paging;
 use crate::request::Get;
 
-#[derive(Serialize)]
+/// A page of what administrators did.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditPage)]
 struct Page {
     entries: Vec<Entry>,
+    /// Entries on all pages.
     total: u64,
+    /// Most entries on a page.
+    #[schema(minimum = 1, maximum = 100)]
     limit: usize,
+    /// Entries passed over.
     offset: u64,
 }
 
-#[derive(Serialize)]
+/// What an administrator did.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
 struct Entry {
+    /// Its number, from 1.
     no: u64,
     at: Timestamp,
     address: String,
     action: String,
+    /// What it was done to.
+    #[schema(value_type = Object)]
     detail: Value,
 }
 
@@ -35,6 +48,9 @@ impl From<(AuditNo, AuditEntry)> for Entry {
     }
 }
 
+/// What administrators did, newest first.
+#[utoipa::path(get, path = "/api/admin/audit", tag = "administration", security(("administratorToken" = [])), params(Paging),
+    responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(super) async fn list_audit(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query.page(50);
     let page = arena.engine.list_audit(offset, limit).await?;

@@ -8,6 +8,7 @@ use arena_store::{AddressRange, Ban, BanSubject};
 use axum::Extension;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
@@ -17,12 +18,16 @@ use crate::request::{Fields, Get, Post};
 /// Longest reason of a ban, in bytes. It is told with every refusal.
 const REASON_BYTES: usize = 500;
 
-#[derive(Serialize)]
+/// All bans.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Bans)]
 struct Listed {
     bans: Vec<BanView>,
 }
 
-#[derive(Serialize)]
+/// Who isn't let in, and why.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Ban)]
 struct BanView {
     #[serde(flatten)]
     subject: SubjectView,
@@ -30,8 +35,10 @@ struct BanView {
     at: Timestamp,
 }
 
-#[derive(Serialize)]
+/// Who isn't let in: a user, or everybody at an address or in a range of addresses.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = BanSubject)]
 enum SubjectView {
     UserId(UserId),
     Address(String),
@@ -47,11 +54,32 @@ impl From<Ban> for BanView {
     }
 }
 
+/// Who isn't let in.
+#[utoipa::path(get, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])),
+    responses((status = 200, body = Listed, description = "All bans.")))]
 pub(super) async fn list_bans(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let bans = arena.engine.list_bans().await?;
     Ok(json(to_text(&Listed { bans: bans.into_iter().map(BanView::from).collect() })))
 }
 
+/// Whom to let in no more: exactly one of `userId`, `publicKey` and `address`.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", example = json!({ "address": "192.0.2.0/24", "reason": "noise" }))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct BanRequest {
+    user_id: Option<String>,
+    /// A key, in hexadecimal digits; its user is banned.
+    public_key: Option<String>,
+    /// An address, or a range of them such as `192.0.2.0/24`.
+    address: Option<String>,
+    /// Told with every refusal: 1 to 500 bytes without control characters.
+    #[schema(min_length = 1)]
+    reason: String,
+}
+
+/// Let somebody in no more.
+#[utoipa::path(post, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])), request_body = BanRequest,
+    responses((status = 200, body = BanView, description = "The ban.")))]
 pub(super) async fn ban(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,
@@ -68,6 +96,28 @@ pub(super) async fn ban(
     Ok(json(to_text(&BanView::from(ban))))
 }
 
+/// Whom to let in again: exactly one of these.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", example = json!({ "address": "192.0.2.0/24" }))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct LiftRequest {
+    user_id: Option<String>,
+    public_key: Option<String>,
+    address: Option<String>,
+}
+
+/// The ban was lifted.
+#[derive(ToSchema)]
+#[schema(example = json!({ "lifted": true }))]
+#[expect(dead_code, reason = "written by hand; this is its description")]
+struct Lifted {
+    lifted: bool,
+}
+
+/// Let somebody in again.
+#[utoipa::path(post, path = "/api/admin/bans/lift", tag = "administration", security(("administratorToken" = [])), request_body = LiftRequest,
+    responses((status = 200, body = Lifted, description = "It is lifted."),
+        (status = 404, description = "`BAN_NOT_FOUND`: there is no such ban.")))]
 pub(super) async fn lift_ban(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

@@ -1,14 +1,28 @@
 //! `POST /api/admin/users/{userId}/benchmark`: whether a user is a benchmark model.
 
 use arena_engine::Administrator;
+use arena_model::UserProfile;
 use axum::Extension;
 use axum::extract::State;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
+/// Whether a user is a benchmark model.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase", example = json!({ "isBenchmark": true }))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct Benchmark {
+    is_benchmark: bool,
+}
+
+/// Say whether a user is a benchmark model.
+#[utoipa::path(post, path = "/api/admin/users/{userId}/benchmark", tag = "administration", security(("administratorToken" = [])), request_body = Benchmark,
+    params(("userId" = String, Path, description = "The user.", example = "ada")),
+    responses((status = 200, body = UserProfile, description = "The profile, changed.")))]
 pub(super) async fn set_benchmark(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

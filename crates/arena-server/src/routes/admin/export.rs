@@ -21,6 +21,11 @@ use crate::request::Get;
 /// Bytes after which a write is long enough.
 const WRITE_BYTES: usize = 64 * 1024;
 
+/// Everything there is, as JSON lines.
+///
+/// Each line is an object with a `kind`: a `user`, a `session` with all there is to it, or a `message` of the session before it.
+#[utoipa::path(get, path = "/api/admin/export", tag = "administration", security(("administratorToken" = [])),
+    responses((status = 200, body = String, content_type = "application/x-ndjson", description = "JSON lines.")))]
 pub(super) async fn export(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

@@ -11,22 +11,28 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 
-#[derive(Serialize)]
+/// What was taken in.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ImportReport)]
 struct Report {
     users: u64,
     sessions: u64,
     messages: u64,
     skipped: Vec<SkippedView>,
+    /// Lines that weren't taken, also those that aren't listed.
     skipped_total: u64,
 }
 
-#[derive(Serialize)]
+/// A line that wasn't taken, and why.
+#[derive(Serialize, ToSchema)]
+#[schema(as = SkippedLine)]
 struct SkippedView {
     line: u64,
     reason: String,
@@ -40,6 +46,12 @@ impl From<ImportReport> for Report {
     }
 }
 
+/// Take in JSON lines, those of an export or of what the reference server answered.
+#[utoipa::path(post, path = "/api/admin/import", tag = "administration", security(("administratorToken" = [])),
+    request_body(content = Option<String>, content_type = "application/x-ndjson", description = "What is there already stays."),
+    responses((status = 200, body = Report, description = "What was taken, and what wasn't."),
+        (status = 400, description = "`BODY_INCOMPLETE`: the body ended too soon. What came before was taken."),
+        (status = 408, description = "`REQUEST_TIMEOUT`: nothing came for too long.")))]
 pub(super) async fn import(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

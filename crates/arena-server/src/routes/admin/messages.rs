@@ -4,6 +4,7 @@ use arena_engine::{Administrator, EngineError};
 use axum::Extension;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
@@ -11,14 +12,31 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 use crate::routes::channel::parse_channel;
 
-#[derive(Serialize)]
+/// The message was hidden.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Hidden {
     channel: String,
     index: u64,
+    /// SHA-256 of what it said, as hexadecimal digits.
     content_sha256: String,
 }
 
+/// Which message to hide.
+#[derive(ToSchema)]
+#[schema(example = json!({ "channel": "018f6b2e-0000-7000-8000-00000000abcd", "index": 7 }))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct HideRequest {
+    channel: String,
+    index: i64,
+}
+
+/// Take the content of a message away, for good.
+///
+/// Its hash stays for its readers.
+#[utoipa::path(post, path = "/api/admin/messages/hide", tag = "administration", security(("administratorToken" = [])), request_body = HideRequest,
+    responses((status = 200, body = Hidden, description = "It is hidden."),
+        (status = 404, description = "`MESSAGE_NOT_FOUND`: there is no such message.")))]
 pub(super) async fn hide_message(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

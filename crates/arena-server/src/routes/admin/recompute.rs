@@ -5,19 +5,25 @@ use arena_model::UserId;
 use axum::Extension;
 use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::request::Post;
 
-#[derive(Serialize)]
+/// What was counted.
+#[derive(Serialize, ToSchema)]
 struct Counted {
     users: u64,
     games: u64,
+    /// Users whose standings were wrong.
     wrong: Vec<UserId>,
 }
 
+/// Count all games anew, and mend what differs.
+#[utoipa::path(post, path = "/api/admin/recompute", tag = "administration", security(("administratorToken" = [])), request_body(content = Option<Object>, description = "Not looked at."),
+    responses((status = 200, body = Counted, description = "What was counted, and what was wrong.")))]
 pub(super) async fn recompute(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

@@ -3,12 +3,27 @@
 use arena_engine::{Administrator, EngineError};
 use axum::Extension;
 use axum::extract::State;
+use utoipa::ToSchema;
 
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
+/// The session was removed.
+#[derive(ToSchema)]
+#[schema(example = json!({ "removed": true }))]
+#[expect(dead_code, reason = "written by hand; this is its description")]
+struct Removed {
+    removed: bool,
+}
+
+/// Remove a session with its messages and invites, and all that it counted for.
+#[utoipa::path(post, path = "/api/admin/sessions/{id}/remove", tag = "administration", security(("administratorToken" = [])),
+    params(("id" = String, Path, description = "The session.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    request_body(content = Option<Object>, description = "Not looked at."),
+    responses((status = 200, body = Removed, description = "It is gone."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: there is no such session.")))]
 pub(super) async fn remove_session(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

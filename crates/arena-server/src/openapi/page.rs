@@ -1,0 +1,259 @@
+//! The description as a page: the same document, to read. Without a script and under the strictest policy, which no
+//! ready-made viewer could do without loosening it, at a hundredth of their size.
+
+use maud::{DOCTYPE, Markup, html};
+use serde_json::Value;
+
+use super::{BASE, Description};
+
+impl Description {
+    /// The page for somebody who reaches the server at `base`.
+    pub(crate) fn page(&self, base: &str) -> String {
+        self.page.replace(BASE, base)
+    }
+}
+
+/// The page, with a gap for the server's address.
+pub(super) fn page(document: &Value) -> String {
+    let groups = document["tags"].as_array().into_iter().flatten();
+    let groups: Vec<(&str, &str)> = groups.map(|tag| (text(&tag["name"]), text(&tag["description"]))).collect();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Arena: HTTP interface" }
+                link rel="stylesheet" href="/style.css";
+            }
+            body {
+                header {
+                    h1 { "HTTP interface" }
+                    (prose(text(&document["info"]["description"])))
+                    p { "At " code { (BASE) } ". For programs: " a href="/openapi.json" { "openapi.json" } ". For agents: " a href="/skill.md" { "skill.md" } ". What bears a * has to be there." }
+                }
+                main {
+                    nav { p {
+                        @for (name, _) in &groups { a href={ "#" (name) } { (name) } " · " }
+                        a href="#schemas" { "schemas" }
+                    } }
+                    @for (name, about) in &groups {
+                        section id=(name) {
+                            h2 { (name) }
+                            p { (about) }
+                            @for (path, method, operation) in operations(document, name) {
+                                (show(document, path, method, operation))
+                            }
+                        }
+                    }
+                    section id="schemas" {
+                        h2 { "schemas" }
+                        @for (name, schema) in fields(&document["components"]["schemas"]) {
+                            article id={ "schema-" (name) } {
+                                h3 { (name) }
+                                (prose(text(&schema["description"])))
+                                (properties(schema))
+                            }
+                        }
+                    }
+                }
+                footer { p { a href="/" { "the arena" } } }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// The operations of a group, in the order of their paths.
+fn operations<'d>(document: &'d Value, group: &str) -> Vec<(&'d str, &'d str, &'d Value)> {
+    let all = fields(&document["paths"])
+        .flat_map(|(path, item)| fields(item).map(move |(method, operation)| (path, method, operation)));
+    all.filter(|(.., operation)| operation["tags"].as_array().is_some_and(|tags| tags.iter().any(|tag| tag == group)))
+        .collect()
+}
+
+fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup {
+    let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let bodies = &operation["requestBody"]["content"];
+    html! {
+        article id=(text(&operation["operationId"])) {
+            h3 { code { (method.to_uppercase()) " " (path) } }
+            p { b { (inline(text(&operation["summary"]))) } }
+            (prose(text(&operation["description"])))
+            @if is_administrators(operation) { p { "With the administrator's token." } }
+            @else if operation.get("security").is_some() { p { "A session key counts." } }
+            @if !parameters.is_empty() {
+                table {
+                    @for parameter in parameters {
+                        tr {
+                            td { code { (text(&parameter["name"])) } @if parameter["required"] == true { " *" } }
+                            td { (text(&parameter["in"])) }
+                            td { (kind(&parameter["schema"])) }
+                            td.prose { (inline(text(&parameter["description"]))) }
+                        }
+                    }
+                }
+            }
+            @for (media, body) in fields(bodies) {
+                p { "Body: " (kind(&body["schema"])) ", " code { (media) } }
+            }
+            details {
+                summary { "Answers" }
+                @for (status, response) in fields(&operation["responses"]) {
+                    p { b { (status) }
+                        @for (media, body) in fields(&response["content"]) {
+                            " " (kind(&body["schema"])) ", " code { (media) }
+                        }
+                        @for (header, _) in fields(&response["headers"]) { ", header " code { (header) } }
+                    }
+                    (prose(text(&response["description"])))
+                }
+            }
+            pre { (curl(document, path, method, operation)) }
+        }
+    }
+}
+
+/// Whether it takes the administrator's token, rather than a session key.
+fn is_administrators(operation: &Value) -> bool {
+    operation.pointer("/security/0").is_some_and(|first| first.as_object().is_some_and(|names| !names.is_empty()))
+}
+
+/// A call that can be tried in a shell.
+fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String {
+    let (mut path, mut query) = (path.to_owned(), Vec::new());
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        let (name, example) = (text(&parameter["name"]), plain(&parameter["example"]));
+        match text(&parameter["in"]) {
+            "path" => path = path.replace(&format!("{{{name}}}"), &example),
+            "query" if parameter["required"] == true => query.push(format!("{name}={example}")),
+            _ => {}
+        }
+    }
+    let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
+    let key = match operation.get("security") {
+        Some(_) if is_administrators(operation) => "-H 'Authorization: Bearer TOKEN' ",
+        Some(_) => "-H 'Authorization: Bearer KEY' ",
+        None => "",
+    };
+    let body = match example(document, &operation["requestBody"]["content"]["application/json"]["schema"]) {
+        Value::Null if method == "post" => "-X POST ".to_owned(),
+        Value::Null => String::new(),
+        body if operation["tags"][0] == "mcp" => format!("-H 'Content-Type: application/json' -d '{body}' "),
+        body => format!("-d '{body}' "),
+    };
+    format!("curl {key}{body}'{BASE}{path}{query}'")
+}
+
+/// A body that follows a schema: its example, or one made of its fields' examples.
+fn example(document: &Value, schema: &Value) -> Value {
+    let schema = resolve(document, schema);
+    if let Some(example) = schema.get("example") {
+        return example.clone();
+    }
+    let examples = fields(&schema["properties"]).filter_map(|(name, field)| {
+        let field = resolve(document, field);
+        Some((name.to_owned(), field.get("example")?.clone()))
+    });
+    let body: serde_json::Map<String, Value> = examples.collect();
+    if body.is_empty() { Value::Null } else { Value::Object(body) }
+}
+
+/// A schema, or the one that it refers to.
+fn resolve<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
+    match refers_to(schema) {
+        Some(name) => &document["components"]["schemas"][name],
+        None => schema,
+    }
+}
+
+fn refers_to(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
+}
+
+/// The fields of an object, as a table.
+fn properties(schema: &Value) -> Markup {
+    let parts = schema["allOf"].as_array().or(schema["oneOf"].as_array());
+    let is_required =
+        |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
+    html! {
+        @if schema["properties"].is_null() && parts.is_none() { p { (kind(schema)) } }
+        @for part in parts.into_iter().flatten() {
+            @match refers_to(part) {
+                Some(_) => p { (kind(part)) },
+                None => (properties(part)),
+            }
+        }
+        @if !schema["properties"].is_null() {
+            table {
+                @for (name, field) in fields(&schema["properties"]) {
+                    tr {
+                        td { code { (name) } @if is_required(name) { " *" } }
+                        td { (kind(field)) }
+                        td.prose { (inline(text(&field["description"]))) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The type that a schema stands for, in a word or a link.
+fn kind(schema: &Value) -> Markup {
+    if let Some(name) = refers_to(schema) {
+        return html! { a href={ "#schema-" (name) } { (name) } };
+    }
+    if let Some(parts) = schema["allOf"].as_array().or(schema["oneOf"].as_array()) {
+        let named = parts.iter().filter(|part| part.get("$ref").is_some() || schema.get("oneOf").is_some());
+        return html! { @for (i, part) in named.enumerate() { @if i > 0 { " or " } (kind(part)) } };
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        name => vec![text(name)],
+    };
+    html! {
+        @if types.contains(&"array") { "list of " (kind(&schema["items"])) }
+        @else if schema["additionalProperties"].is_object() { "object of " (kind(&schema["additionalProperties"])) }
+        @else { (types.join(" or ")) }
+        @if let Some(values) = schema["enum"].as_array() {
+            ": " @for (i, value) in values.iter().enumerate() { @if i > 0 { ", " } code { (plain(value)) } }
+        }
+    }
+}
+
+/// Paragraphs and lists of a text, which is plain but for backticks.
+fn prose(text: &str) -> Markup {
+    html! {
+        @for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+            @if paragraph.starts_with("- ") {
+                ul { @for line in paragraph.lines() { li { (inline(line.trim_start_matches("- "))) } } }
+            } @else {
+                p { (inline(paragraph)) }
+            }
+        }
+    }
+}
+
+/// A line; what stands between backticks is code.
+fn inline(text: &str) -> Markup {
+    html! {
+        @for (i, part) in text.split('`').enumerate() {
+            @if i % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+/// The entries of an object; none of anything else.
+fn fields(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A value as it is written in an address.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,53 @@
+//! Parameters that many routes have.
+
+use utoipa::IntoParams;
+use utoipa::PartialSchema;
+use utoipa::openapi::Required;
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+
+use super::Mode;
+use super::refine::MODE;
+
+/// `limit` and `offset` of a list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "`Query::page` reads them; this is their description")]
+pub(crate) struct Paging {
+    /// Most items in the answer. More than 100 is 100; what isn't a whole number from 1 on is the route's default.
+    #[param(minimum = 1, example = 10)]
+    limit: Option<u64>,
+    /// Items to pass over. What isn't a whole number from 0 on is 0.
+    #[param(minimum = 0, example = 0)]
+    offset: Option<u64>,
+}
+
+/// `from`, which says who asks, where a name will do.
+pub(crate) struct Sender;
+
+impl IntoParams for Sender {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let about = "Who asks: the invite of a player. `viewer`, or nothing, is nobody in particular.";
+        let from = ParameterBuilder::new().name("from").parameter_in(ParameterIn::Query).required(Required::False);
+        let mode = ExtensionsBuilder::new().add(MODE, Mode::Standalone.name()).build();
+        vec![from.description(Some(about)).schema(Some(String::schema())).extensions(Some(mode)).build()]
+    }
+}
+
+/// The header that makes a request happen once.
+pub(crate) struct OnceKey;
+
+/// Name of the header.
+pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+impl IntoParams for OnceKey {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let about = "Any text, new for each request that is meant to happen. A request that is repeated with its key is given \
+                     the answer of the first time and does nothing.";
+        let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[ -~]*[!-~][ -~]*$"));
+        let text = text.min_length(Some(1)).max_length(Some(255)).examples(["3f1c"]).build();
+        let key = ParameterBuilder::new().name(IDEMPOTENCY_KEY).parameter_in(ParameterIn::Header);
+        vec![key.required(Required::False).description(Some(about)).schema(Some(text)).build()]
+    }
+}

@@ -1,0 +1,324 @@
+//! From what handlers say of themselves to what is true of a server: leaves out what isn't there in its mode, and adds what
+//! follows for an operation from its having a body, a key or an `Idempotency-Key`. Works on the document as JSON.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::Mode;
+use super::parts::IDEMPOTENCY_KEY;
+use crate::routes::OPEN_TO_ALL;
+
+/// Extension of a field, a parameter or an answer that is there in one mode only: the mode's name.
+pub(super) const MODE: &str = "x-mode";
+
+/// Names of the two ways in which a session key may come. Handlers name the first.
+const BY_HEADER: &str = "sessionKey";
+const BY_QUERY: &str = "sessionKeyInQuery";
+
+/// Name of the way in which the administrator's token comes, in both modes.
+const TOKEN: &str = "administratorToken";
+
+/// Groups whose routes don't pass the edge (`request.rs`), so that nothing is added to what they say themselves.
+const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
+
+/// Where an operation speaks of a body that `Fields` reads.
+const JSON_BODY: &str = "/requestBody/content/application~1json";
+
+/// Makes the document true of a server in this mode.
+pub(super) fn refine(document: &mut Value, mode: Mode) {
+    keep_mode(document, mode);
+    let mut bodies = BTreeSet::new();
+    if let Some(paths) = document["paths"].as_object_mut() {
+        for (path, item) in paths {
+            for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+                refine_operation(path, operation, mode);
+                bodies.extend(body_of(operation));
+            }
+        }
+    }
+    drop_nulls(document);
+    document["components"]["securitySchemes"] = security_schemes(mode);
+    open_bodies(document, bodies);
+}
+
+fn security_schemes(mode: Mode) -> Value {
+    let mut schemes = json!({
+        TOKEN: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The administrator's token, which the server has from its environment or keeps with its data.",
+        },
+    });
+    if mode == Mode::Authentication {
+        schemes[BY_HEADER] = json!({
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "s_{seat}.{64 hexadecimal digits}",
+            "description": "The session key from the answer to a join. It opens its seat of its session.",
+        });
+        schemes[BY_QUERY] = json!({
+            "type": "apiKey",
+            "in": "query",
+            "name": "key",
+            "description": "The session key, where headers can't be set, as in a browser's `EventSource`.",
+        });
+    }
+    schemes
+}
+
+/// Removes what bears the name of another mode, and the names themselves.
+fn keep_mode(value: &mut Value, mode: Mode) {
+    let is_elsewhere = |value: &Value| value.get(MODE).is_some_and(|at| at != mode.name());
+    match value {
+        Value::Array(items) => {
+            items.retain(|item| !is_elsewhere(item));
+            items.iter_mut().for_each(|item| keep_mode(item, mode));
+        }
+        Value::Object(fields) => {
+            if let Some(properties) = fields.get("properties").and_then(Value::as_object) {
+                let gone: Vec<String> =
+                    properties.iter().filter(|(_, field)| is_elsewhere(field)).map(|(name, _)| name.clone()).collect();
+                if let Some(Value::Array(required)) = fields.get_mut("required") {
+                    required.retain(|name| !gone.iter().any(|gone| name == gone));
+                }
+            }
+            fields.remove(MODE);
+            fields.retain(|_, field| !is_elsewhere(field));
+            fields.values_mut().for_each(|field| keep_mode(field, mode));
+        }
+        _ => {}
+    }
+}
+
+/// What may be left out is never null: neither taken nor given.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Object(fields) => {
+            let required = fields.get("required").cloned().unwrap_or_default();
+            let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|n| n == name));
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                properties.iter_mut().filter(|(name, _)| !is_required(name)).for_each(|(_, field)| not_null(field));
+            }
+            // A parameter.
+            if fields.contains_key("in")
+                && required != true
+                && let Some(schema) = fields.get_mut("schema")
+            {
+                not_null(schema);
+            }
+            fields.values_mut().for_each(drop_nulls);
+        }
+        _ => {}
+    }
+}
+
+/// Takes null out of what a schema allows.
+fn not_null(schema: &mut Value) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            schema["type"] = only.clone();
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("oneOf") {
+        choices.retain(|choice| choice["type"] != "null");
+        if let [only] = choices.as_slice() {
+            *schema = only.clone();
+        }
+    }
+}
+
+/// The name of the schema of an operation's body. A body that may be left out isn't null either.
+fn body_of(operation: &mut Value) -> Option<String> {
+    let schema = operation.pointer_mut(JSON_BODY)?.get_mut("schema")?;
+    not_null(schema);
+    let name = schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")?;
+    Some(name.to_owned())
+}
+
+/// Says of bodies that fields which aren't described are ignored.
+fn open_bodies(document: &mut Value, names: impl IntoIterator<Item = String>) {
+    for name in names {
+        let schema = &mut document["components"]["schemas"][name];
+        if schema["type"] == "object" {
+            schema["additionalProperties"] = json!(true);
+        }
+    }
+}
+
+/// Adds to an operation what follows from what it says of itself.
+fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
+    let shows = |name: &str| operation.pointer(&format!("/security/0/{name}")).is_some();
+    let (takes_key, takes_token) = (shows(BY_HEADER), shows(TOKEN));
+    if takes_key && mode == Mode::Authentication {
+        operation["security"] = json!([{}, { BY_HEADER: [] }, { BY_QUERY: [] }]);
+    } else if let Some(operation) = operation.as_object_mut().filter(|_| takes_key) {
+        operation.remove("security");
+    }
+    let has = |name: &str, value: &str| {
+        let parameters = operation["parameters"].as_array();
+        parameters.is_some_and(|parameters| parameters.iter().any(|parameter| parameter[name] == value))
+    };
+    let passes_edge =
+        !operation["tags"].as_array().into_iter().flatten().any(|tag| BESIDE_THE_EDGE.iter().any(|t| tag == t));
+    let holds = |condition: Condition| match condition {
+        Condition::Always => true,
+        Condition::Api => path.starts_with("/api/"),
+        Condition::PathParameter => has("in", "path"),
+        Condition::Body => operation.pointer(JSON_BODY).is_some(),
+        Condition::Once => has("name", IDEMPOTENCY_KEY),
+        Condition::Key => takes_key && mode == Mode::Authentication,
+        Condition::Token => takes_token,
+    };
+    let common: Vec<(&str, &str)> = COMMON
+        .iter()
+        .filter(|(condition, ..)| passes_edge && holds(*condition))
+        .map(|(_, status, line)| (*status, *line))
+        .collect();
+    let Some(responses) = operation["responses"].as_object_mut() else { return };
+    let banned = (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address isn't let in."));
+    for (status, line) in common.into_iter().chain(banned) {
+        let response = responses.entry(status).or_insert_with(|| json!({ "description": "" }));
+        response["description"] = format!("{}\n{line}", response["description"].as_str().unwrap_or_default()).into();
+    }
+    // In standalone mode no player has to show anything.
+    if mode == Mode::Standalone && !takes_token {
+        responses.remove("401");
+    }
+    for (status, response) in responses.iter_mut().filter(|(status, _)| status.as_str() >= "400") {
+        word_refusal(status, response);
+    }
+}
+
+/// When a refusal is possible that many routes share.
+#[derive(Debug, Clone, Copy)]
+enum Condition {
+    Always,
+    Api,
+    PathParameter,
+    Body,
+    Once,
+    /// A session key counts.
+    Key,
+    /// It is the administrator's.
+    Token,
+}
+
+/// Refusals that come from the edge or from the store, whatever the route.
+const COMMON: [(Condition, &str, &str); 18] = [
+    (Condition::Always, "400", "`INVALID_QUERY`: the query isn't valid UTF-8."),
+    (Condition::PathParameter, "400", "`INVALID_PATH`: the path isn't valid UTF-8."),
+    (Condition::Body, "400", "`INVALID_JSON`: the body isn't a JSON object."),
+    (Condition::Body, "400", "`BODY_INCOMPLETE`: the body ended too soon."),
+    (Condition::Body, "400", "`MISSING_FIELD`: a field isn't there that has to be."),
+    (Condition::Body, "400", "`INVALID_FIELD`: a field is of another type, or isn't what it should be."),
+    (Condition::Body, "400", "`INVALID_IDEMPOTENCY_KEY`: `Idempotency-Key` isn't 1 to 255 printable ASCII characters."),
+    (Condition::Key, "400", "`SESSION_MISMATCH`: query, body and path name different sessions."),
+    (Condition::Key, "401", "`AUTHENTICATION_REQUIRED`: the key isn't one to a seat of this session."),
+    (Condition::Token, "401", "`AUTHENTICATION_REQUIRED`: the token isn't the administrator's."),
+    (Condition::Body, "408", "`REQUEST_TIMEOUT`: the body took too long to arrive."),
+    (Condition::Body, "413", "`BODY_TOO_LARGE`: the body is larger than the server's limit."),
+    (Condition::Once, "422", "`IDEMPOTENCY_KEY_REUSED`: the key came before, with another request."),
+    (Condition::Always, "429", "`RATE_LIMITED`: too many requests from one address."),
+    (Condition::Body, "500", "`SESSION_DAMAGED`: what is stored of the session can't be read."),
+    (Condition::Api, "500", "`INTERNAL`: the server is at fault."),
+    (Condition::Body, "503", "`CONTENDED`: others were always faster; nothing has happened."),
+    (Condition::Api, "503", "`STORE_UNAVAILABLE`: the store can't be reached."),
+];
+
+/// Gives a refusal its body: the codes are those that begin the lines of its description, and no others; with `…` among
+/// them, any.
+fn word_refusal(status: &str, response: &mut Value) {
+    let text = response["description"].as_str().unwrap_or_default().to_owned();
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let codes: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix('`')?.split('`').next()).collect();
+    response["description"] = lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n").into();
+    if response.get("content").is_none() {
+        let mut code = json!({ "type": "string" });
+        if !codes.contains(&"…") {
+            code["enum"] = json!(codes);
+        }
+        let body = json!({ "$ref": "#/components/schemas/Error" });
+        let schema = json!({ "allOf": [body, { "type": "object", "properties": { "code": code } }] });
+        response["content"] = json!({ "application/json": { "schema": schema } });
+    }
+    let header =
+        |about: &str, kind: &str| json!({ "description": about, "required": true, "schema": { "type": kind } });
+    match status {
+        "401" => {
+            response["headers"] = json!({ "WWW-Authenticate": header("`Bearer`.", "string") });
+        }
+        "429" | "503" => {
+            let mut wait = header("Seconds to wait, where that is known.", "integer");
+            wait["required"] = json!(status == "429");
+            response["headers"] = json!({ "Retry-After": wait });
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Value), mut value: Value, expected: Expect) {
+        change(&mut value);
+        expected.assert_eq(&value.to_string());
+    }
+
+    #[test]
+    fn what_is_there_in_one_mode_only_leaves_no_trace_in_the_other() {
+        let schema = || {
+            json!({
+                "properties": { "a": { "x-mode": "standalone" }, "b": { "x-mode": "authentication" }, "c": {} },
+                "required": ["a", "b"],
+                "parameters": [{ "x-mode": "standalone", "name": "from" }, { "name": "index" }],
+            })
+        };
+        check(
+            |schema| keep_mode(schema, Mode::Standalone),
+            schema(),
+            expect![[
+                r#"{"parameters":[{"name":"from"},{"name":"index"}],"properties":{"a":{},"c":{}},"required":["a"]}"#
+            ]],
+        );
+        check(
+            |schema| keep_mode(schema, Mode::Authentication),
+            schema(),
+            expect![[r#"{"parameters":[{"name":"index"}],"properties":{"b":{},"c":{}},"required":["b"]}"#]],
+        );
+    }
+
+    #[test]
+    fn only_what_is_always_there_may_be_null() {
+        let nullable = json!({ "type": ["string", "null"] });
+        let choice = json!({ "oneOf": [{ "type": "null" }, { "$ref": "x" }] });
+        check(
+            drop_nulls,
+            json!({ "properties": { "a": nullable, "b": nullable, "c": choice }, "required": ["a"] }),
+            expect![[
+                r#"{"properties":{"a":{"type":["string","null"]},"b":{"type":"string"},"c":{"$ref":"x"}},"required":["a"]}"#
+            ]],
+        );
+        check(
+            drop_nulls,
+            json!([{ "in": "query", "required": false, "schema": nullable }]),
+            expect![[r#"[{"in":"query","required":false,"schema":{"type":"string"}}]"#]],
+        );
+    }
+
+    #[test]
+    fn a_refusal_has_the_codes_of_its_lines_and_no_others() {
+        let codes = |description: &str| {
+            let mut response = json!({ "description": description });
+            word_refusal("400", &mut response);
+            response.pointer("/content/application~1json/schema/allOf/1/properties/code").expect("codes").to_string()
+        };
+        assert_eq!(codes("\n  `A`: no `x`.\n  `B`: no y."), r#"{"enum":["A","B"],"type":"string"}"#);
+        assert_eq!(codes("`A`: no x.\n`…`: others."), r#"{"type":"string"}"#);
+    }
+}

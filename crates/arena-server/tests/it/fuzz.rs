@@ -1,0 +1,196 @@
+//! Any request gets an answer that the description knows. schemathesis makes the requests, from `/openapi.json`; here it
+//! gets a server on which something is going on, and is told of it. It needs the packages that `cargo xtask python` installs.
+//!
+//! `ARENA_FUZZ_EXAMPLES` is the number of cases per route and sort of data. They are the same each time, unless
+//! `ARENA_FUZZ_SEED` chooses others.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Instant;
+use std::{env, fs};
+
+use arena_model::ChallengeType;
+use arena_server::Settings;
+use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret};
+use serde_json::{Map, Value, json};
+
+use crate::mcp::python;
+
+/// Cases per route and sort of data in the short form.
+const EXAMPLES: &str = "50";
+
+/// What exists on a server: values for parameters and fields, by the name of their dictionary.
+struct Stage {
+    host: Host,
+    dictionaries: Vec<(&'static str, Vec<String>)>,
+    /// For the hooks: keys by session, and bodies with signatures by path.
+    seeds: Value,
+}
+
+impl Stage {
+    /// A server with one game that is over, two that go on, and seats that are free. Equal each time.
+    fn new(keys: bool) -> Stage {
+        let lab = Lab::new(7);
+        let challenges = arena_challenges::BUILTIN.iter().map(|id| builtin(id)).collect();
+        let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
+            settings.auth.enabled = keys;
+            settings.auth.secret = keys.then(known_secret);
+            settings.admin_token = Some(known_admin_token());
+        });
+        let client = host.client();
+        let crew = [1, 2].map(Player::new);
+        let games: Vec<Game> =
+            ["psi", "psi", "ultimatum"].map(|kind| Game::begin(&client, kind, keys, &crew, &lab)).into();
+        for seat in [0, 1] {
+            games[0].act(&client, seat, "guess", "1, 2");
+            games[1].say(&client, seat, "hello");
+        }
+        let open: Vec<(String, Vec<String>)> = (0..4).map(|_| client.create("psi")).collect();
+        let free: Vec<String> = open.iter().flat_map(|(_, invites)| invites.clone()).collect();
+        let signed: Vec<Value> = free.iter().map(|invite| crew[0].signed_join(invite, lab.now())).collect();
+        let seeds = json!({
+            "keys": games.iter().map(|game| (game.id.clone(), json!(game.keys))).collect::<Map<_, _>>(),
+            "signed": if keys { json!({ "/api/arena/join": signed }) } else { json!({}) },
+        });
+        let dictionaries = dictionaries(&games, open, free, &crew, keys);
+        Stage { host, dictionaries, seeds }
+    }
+}
+
+fn builtin(id: &str) -> Arc<dyn ChallengeType> {
+    arena_challenges::builtin(id, &Map::new()).expect("it is built in").expect("its defaults are good")
+}
+
+/// A game as its players know it.
+struct Game {
+    id: String,
+    players: Vec<String>,
+    /// None in standalone mode.
+    keys: Vec<String>,
+}
+
+impl Game {
+    fn begin(client: &Client, kind: &str, keys: bool, crew: &[Player], lab: &Lab) -> Game {
+        let (id, players) = client.create(kind);
+        let mut game = Game { id, players, keys: Vec::new() };
+        for (number, (player, invite)) in crew.iter().zip(&game.players).enumerate() {
+            if keys {
+                game.keys.push(player.join(client, invite, lab.now()));
+            } else {
+                let user = format!("user-{number}");
+                client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+            }
+        }
+        game
+    }
+
+    fn act(&self, client: &Client, seat: usize, method: &str, content: &str) {
+        let body = json!({ "challengeId": self.id, "messageType": method, "content": content });
+        self.post(client, seat, "/api/arena/message", body);
+    }
+
+    fn say(&self, client: &Client, seat: usize, content: &str) {
+        self.post(client, seat, "/api/chat/send", json!({ "channel": self.id, "content": content }));
+    }
+
+    fn post(&self, client: &Client, seat: usize, path: &str, mut body: Value) {
+        match self.keys.get(seat) {
+            Some(key) => client.post_with(key, path, &body).ok(),
+            None => {
+                body["from"] = json!(self.players[seat]);
+                client.post(path, &body).ok()
+            }
+        };
+    }
+}
+
+fn dictionaries(
+    games: &[Game],
+    open: Vec<(String, Vec<String>)>,
+    free: Vec<String>,
+    crew: &[Player],
+    keys: bool,
+) -> Vec<(&'static str, Vec<String>)> {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let mut sessions: Vec<String> = games.iter().map(|game| game.id.clone()).collect();
+    sessions.push(open[0].0.clone());
+    let spare: Vec<String> = open.into_iter().skip(2).map(|(id, _)| id).collect();
+    let players: Vec<String> = games.iter().flat_map(|game| game.players.clone()).collect();
+    let channels = sessions.iter().flat_map(|id| [id.clone(), format!("challenge_{id}")]);
+    let channels = channels.chain(["invites".to_owned()]).collect();
+    let users = if keys { crew.iter().map(Player::user_id).collect() } else { texts(&["user-0", "user-1"]) };
+    vec![
+        ("challenges", texts(&["psi", "ultimatum", "millionaire", "dining-cryptographers", "chess"])),
+        ("invites", free.into_iter().chain(players[..1].to_vec()).collect()),
+        ("players", players.into_iter().chain(texts(&["viewer", "operator"])).collect()),
+        ("sessions", sessions),
+        ("spare", spare),
+        ("strangers", texts(&["mallory", "trudy"])),
+        ("addresses", texts(&["192.0.2.0/24", "2001:db8::1"])),
+        ("channels", channels),
+        ("users", users),
+        ("methods", texts(&["guess", "submit_offer", "accept", "reject", "pass"])),
+        ("contents", texts(&["101, 202, 303", "50, 50", "7", "0"])),
+        ("metrics", texts(&["average:utility", "average:security:low", "win-rate:utility", "global-average:utility"])),
+        ("strategies", texts(&["average", "win-rate", "red-team", "consecutive"])),
+        ("mcp", texts(&["tools/list", "tools/call", "ping", "initialize", "server/discover"])),
+    ]
+}
+
+/// Runs schemathesis against a server.
+fn run(name: &str, stage: &Stage) -> Output {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{name}"));
+    fs::create_dir_all(&folder).expect("a folder");
+    let mut config = fs::read_to_string(sources.join("schemathesis.toml")).expect("the settings");
+    for (name, values) in &stage.dictionaries {
+        // A list of texts in JSON is one in TOML.
+        let _ = write!(config, "\n[dictionaries.{name}]\nvalues = {}\n", json!(values));
+    }
+    fs::write(folder.join("schemathesis.toml"), config).expect("settings");
+    fs::write(folder.join("seeds.json"), stage.seeds.to_string()).expect("seeds");
+    let examples = env::var("ARENA_FUZZ_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
+    let choice = match env::var("ARENA_FUZZ_SEED") {
+        Ok(seed) => format!("--seed={seed}"),
+        Err(_) => "--generation-deterministic".to_owned(),
+    };
+    Command::new(python())
+        .current_dir(&folder)
+        .env("ARENA_FUZZ_SEEDS", folder.join("seeds.json"))
+        .env("ARENA_FUZZ_TOKEN", known_admin_token().reveal())
+        .env("PYTHONPATH", &sources)
+        // Without these it would leave folders among the sources, and draw boxes around what it says.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("COLUMNS", "120")
+        .args(["-m", "schemathesis.cli", "--no-color", "--config-file", "schemathesis.toml", "run"])
+        .arg(format!("http://{}/openapi.json", stage.host.address()))
+        .args(["--max-examples", &examples, &choice, "--suppress-health-check", "all"])
+        .output()
+        .expect("the interpreter starts")
+}
+
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "what was checked is shown by `cargo xtask fuzz`, and where it fails")]
+fn check(name: &str, keys: bool) {
+    let begun = Instant::now();
+    let stage = Stage::new(keys);
+    let output = run(name, &stage);
+    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let took = begun.elapsed().as_secs_f64();
+    println!("not fuzzed: /api/chat/ws/{{channel}}, since a stream doesn't end; stream.rs and secrecy.rs read it");
+    println!("{printed}\n{said}\nfuzzed in {took:.0} s, {name} mode");
+    assert!(output.status.success(), "an answer isn't as described, or the server is at fault: see above");
+    assert_eq!(stage.host.client().get("/health").status, 200);
+}
+
+#[test]
+fn every_answer_is_as_described_in_standalone_mode() {
+    check("standalone", false);
+}
+
+#[test]
+fn every_answer_is_as_described_in_authentication_mode() {
+    check("authentication", true);
+}

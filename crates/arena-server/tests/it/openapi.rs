@@ -1,0 +1,148 @@
+//! The description of the interface is whole, and true of the server that gives it. That answers are as described, whatever
+//! is asked, is checked by `fuzz.rs`.
+
+use std::collections::BTreeSet;
+
+use arena_testkit::{Client, Host, known_secret};
+use serde_json::Value;
+
+/// A server in each mode, and what it says of itself.
+fn both() -> [(Host, Value); 2] {
+    [false, true].map(|keys| {
+        let host = Host::start_with(|settings| {
+            settings.auth.enabled = keys;
+            settings.auth.secret = keys.then(known_secret);
+        });
+        let document = host.client().get("/openapi.json").ok();
+        (host, document)
+    })
+}
+
+/// Method, path and description of each operation.
+fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
+    let paths = document["paths"].as_object().expect("paths are an object");
+    let items = paths.iter().map(|(path, item)| (path, item.as_object().expect("an item is an object")));
+    let operations = items.flat_map(|(path, item)| {
+        item.iter().map(move |(method, operation)| (method.to_uppercase(), path.as_str(), operation))
+    });
+    operations.collect()
+}
+
+/// Calls `look` with every value in a document.
+fn walk<'d>(value: &'d Value, look: &mut impl FnMut(&'d Value)) {
+    look(value);
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, look)),
+        Value::Object(fields) => fields.values().for_each(|field| walk(field, look)),
+        _ => {}
+    }
+}
+
+/// What a server says to a request that names nothing that exists.
+fn ask(client: &Client, method: &str, path: &str) -> (u16, String) {
+    let path = path.replace('{', "no-").replace('}', "");
+    let answer = client.request(method, &path, &[], b"");
+    let code =
+        serde_json::from_slice(&answer.body).ok().and_then(|body: Value| Some(body["code"].as_str()?.to_owned()));
+    (answer.status, code.unwrap_or_default())
+}
+
+#[test]
+fn what_is_described_is_served_under_both_names() {
+    for (host, document) in both() {
+        let operations = operations(&document);
+        assert!(operations.len() > 30, "{}", operations.len());
+        for (method, path, _) in operations {
+            let twin = path.strip_prefix("/api/").map(|rest| format!("/api/v1/{rest}"));
+            for path in [Some(path.to_owned()), twin].into_iter().flatten() {
+                let (status, code) = ask(&host.client(), &method, &path);
+                assert!(!["NOT_FOUND", "METHOD_NOT_ALLOWED"].contains(&code.as_str()), "{method} {path}: {code}");
+                assert!(status < 500, "{method} {path}: {status}");
+                assert_eq!(ask(&host.client(), "PATCH", &path), (405, "METHOD_NOT_ALLOWED".to_owned()), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_description_is_whole() {
+    for (_host, document) in both() {
+        let schemas = document["components"]["schemas"].as_object().expect("schemas are an object");
+        let mut used = BTreeSet::new();
+        walk(&document, &mut |value| {
+            assert!(value.get("x-mode").is_none(), "a mode is left: {value}");
+            assert!(!value.as_str().is_some_and(|text| text.contains("{{")), "a gap is left: {value}");
+            if let Some(schema) = value.get("$ref").and_then(Value::as_str) {
+                let name = schema.strip_prefix("#/components/schemas/").expect("only schemas are referred to");
+                assert!(schemas.contains_key(name), "there is no schema {name}");
+                used.insert(name.to_owned());
+            }
+        });
+        let unused: Vec<&String> = schemas.keys().filter(|name| !used.contains(*name)).collect();
+        assert!(unused.is_empty(), "nothing refers to {unused:?}");
+        let tags: Vec<&Value> = document["tags"].as_array().expect("a list").iter().map(|tag| &tag["name"]).collect();
+        let mut names = BTreeSet::new();
+        for (method, path, operation) in operations(&document) {
+            assert!(tags.contains(&&operation["tags"][0]), "{method} {path} is in no group of the list");
+            assert!(operation["summary"].is_string(), "{method} {path} says nothing");
+            assert!(names.insert(operation["operationId"].to_string()), "{method} {path} has another's name");
+            for response in operation["responses"].as_object().expect("an object").values() {
+                assert!(response["description"].is_string(), "{method} {path}: {response}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_modes_differ_in_how_players_say_who_they_are() {
+    let [(_, names), (_, keys)] = both();
+    let join = |document: &Value| {
+        let fields = document["components"]["schemas"]["JoinRequest"]["properties"].as_object().expect("fields");
+        fields.keys().cloned().collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(join(&names), "from, invite, userId");
+    assert_eq!(join(&keys), "invite, publicKey, signature, timestamp");
+    let sync = |document: &Value| document["paths"]["/api/arena/sync"]["get"].clone();
+    assert!(sync(&names)["security"].is_null() && sync(&names)["responses"]["401"].is_null());
+    assert!(sync(&keys)["security"].is_array() && sync(&keys)["responses"]["401"].is_object());
+    let from = |document: &Value| sync(document)["parameters"].to_string().contains("\"from\"");
+    assert!(from(&names) && !from(&keys));
+    assert!(keys["components"]["schemas"]["Joined"]["required"].to_string().contains("sessionKey"));
+}
+
+#[test]
+fn the_description_stays_the_same_and_names_the_address_that_was_asked() {
+    let host = Host::start();
+    let client = host.client();
+    let asked = |name: &str| {
+        let request = format!("GET /openapi.json HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
+        client.raw(request.as_bytes()).expect("an answer")
+    };
+    let answer = asked("games.example:8443");
+    assert_eq!(answer.json()["servers"][0]["url"], "http://games.example:8443");
+    assert_eq!(answer.body, asked("games.example:8443").body);
+    assert_eq!(answer.header("vary"), Some("host, x-forwarded-proto"));
+    assert_eq!(answer.text().replace("games.example:8443", "arena"), client.get("/openapi.json").text());
+    assert_eq!(client.get("/openapi.json").text(), Host::start().client().get("/openapi.json").text());
+}
+
+#[test]
+fn the_page_tells_of_every_route_and_loads_nothing_from_elsewhere() {
+    for (host, document) in both() {
+        let client = host.client();
+        let answer = client.get("/docs");
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'; style-src 'self';"), "{policy}");
+        let page = answer.text();
+        for (method, path, operation) in operations(&document) {
+            assert!(page.contains(&format!("<code>{method} {path}</code>")), "{method} {path}");
+            assert!(page.contains(&format!("id={}", operation["operationId"])), "{operation}");
+        }
+        assert!(!page.contains("<script") && !page.contains("{{") && !page.contains("src="));
+        assert!(page.contains("curl -d") || page.contains("curl -H"), "no example");
+        // The front page and the skill lead here.
+        assert!(client.get("/").text().contains("href=\"/docs\""));
+        assert!(client.get("/skill.md").text().contains("http://arena/openapi.json"));
+        assert_eq!(client.get("/skill.json").ok()["openapi"], "http://arena/openapi.json");
+    }
+}
