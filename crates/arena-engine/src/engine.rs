@@ -460,9 +460,11 @@ impl Inner {
     /// Looks at a session that is due.
     pub(crate) async fn wake_session(&self, id: SessionId) -> Result<(), EngineError> {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
-        let last_activity = live.committed.read().last_activity;
+        let seen = live.clone();
         let nobody = Box::new(|_: &Written<'_>| String::new());
         self.transition(&live, Actor::Anybody, None, nobody, move |session, challenge, house, now| {
+            // Not sooner: what was under way when the session came due counts as activity.
+            let last_activity = seen.committed.read().last_activity;
             Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
         })
         .await

@@ -276,8 +276,16 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     if scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
         return Err(malformed(format!("state.scores has a number beyond {LARGEST_SCORE:e}")));
     }
-    let attributions = attributions.into_iter().map(|line| attribution_of(line, &seats)).collect::<Result<_, _>>()?;
+    if attributions.len() > MOST_ATTRIBUTIONS {
+        return Err(malformed(format!("state.attributions has more than {MOST_ATTRIBUTIONS} entries")));
+    }
+    let names: BTreeMap<String, usize> =
+        seats.iter().enumerate().map(|(seat, occupant)| (occupant.invite.to_string(), seat)).collect();
+    let attributions = attributions.into_iter().map(|line| attribution_of(line, &names)).collect::<Result<_, _>>()?;
     let state = line.game_state.map_or("{}", RawValue::get);
+    if state.len() + facts.options.to_string().len() > STATE_BYTES {
+        return Err(malformed(format!("gameState and options are longer than {STATE_BYTES} bytes")));
+    }
     if !state.starts_with('{') {
         return Err(malformed("gameState isn't an object"));
     }
@@ -295,6 +303,12 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     };
     Ok(SessionRecord { session, messages, lost })
 }
+
+/// Most records of who did what to whom in one session. They are gone through whenever the session is counted.
+const MOST_ATTRIBUTIONS: usize = 10_000;
+
+/// Longest state of a game with its options, in bytes of JSON. It is shown with its session, also in lists.
+const STATE_BYTES: usize = 1024 * 1024;
 
 /// Longest name of a challenge type, in bytes.
 const CHALLENGE_BYTES: usize = 100;
@@ -352,11 +366,12 @@ fn seats_of(
     Ok(seats)
 }
 
-fn attribution_of(line: AttributionLine, seats: &[Occupant]) -> Result<Attribution, RecordError> {
+/// `names`: the seats by their players' invites.
+fn attribution_of(line: AttributionLine, names: &BTreeMap<String, usize>) -> Result<Attribution, RecordError> {
     let seat = |name: SeatName| {
         let seat = match name {
-            SeatName::Number(number) => Some(number).filter(|number| *number < seats.len()),
-            SeatName::Invite(text) => seats.iter().position(|occupant| occupant.invite.to_string() == text),
+            SeatName::Number(number) => Some(number).filter(|number| *number < names.len()),
+            SeatName::Invite(text) => names.get(&text).copied(),
         };
         seat.map(Seat).ok_or_else(|| malformed("state.attributions names somebody who isn't a player"))
     };

@@ -225,18 +225,20 @@ impl Scoring {
         source: Option<&str>,
     ) -> Result<Scoring, ScoringError> {
         let name_of = |name: &String| find(name).map(Strategy::name).ok_or_else(|| ScoringError::Unknown(name.clone()));
-        let default: Vec<&'static str> = default.iter().map(name_of).collect::<Result<_, _>>()?;
-        let mut by_challenge = BTreeMap::new();
-        for (challenge, own) in challenges {
-            let mut strategies = default.clone();
-            for name in own {
+        // Each once, however often it is named: a game counts once.
+        let add = |mut strategies: Vec<&'static str>, names: &[String]| -> Result<Vec<&'static str>, ScoringError> {
+            for name in names {
                 let name = name_of(name)?;
                 if !strategies.contains(&name) {
                     strategies.push(name);
                 }
             }
-            strategies.dedup();
-            by_challenge.insert(challenge.to_owned(), strategies);
+            Ok(strategies)
+        };
+        let default = add(Vec::new(), default)?;
+        let mut by_challenge = BTreeMap::new();
+        for (challenge, own) in challenges {
+            by_challenge.insert(challenge.to_owned(), add(default.clone(), own)?);
         }
         let global_source = match (global, source.or(default.first().copied())) {
             (None, _) => None,

@@ -363,7 +363,8 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
     if !session.facts.invites.contains(&invite) {
         return Err(JoinError::NotInvited);
     }
-    if session.seat_of(invite).is_some() || session.announced.contains(&invite) {
+    // Of a session that has ended, no seat is to be had any more, taken or not.
+    if session.phase != Phase::Open || session.seat_of(invite).is_some() || session.announced.contains(&invite) {
         return Err(JoinError::AlreadyUsed);
     }
     let mut after = session.clone();

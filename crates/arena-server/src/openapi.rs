@@ -66,7 +66,7 @@ fn about(mode: Mode) -> String {
          itself. {identity}\n\n\
          Whatever is below `/api` is below `/api/v1` as well. Fields and parameters that aren't described are ignored. Errors \
          are `{{error, code}}`: a sentence for people and a code for programs, which stays. Times are milliseconds since 1970. \
-         A POST with an `Idempotency-Key` happens once, however often it is sent. At a known path, methods that aren't \
+         A POST with an `Idempotency-Key` happens once, however often it is sent (those of the administrator aside). At a known path, methods that aren't \
          described are answered 405 (`METHOD_NOT_ALLOWED`), but for HEAD, which is GET without a body; all else is 404 \
          (`NOT_FOUND`)."
     )

@@ -4,6 +4,7 @@ use arena_model::Session;
 use rusqlite::params;
 
 use crate::rows::{SESSION_COLUMNS, read_session};
+use crate::standings::read_or_pass_over;
 use crate::{SessionNo, Store, StoreError};
 
 /// The place of an ended session in the order of endings: later ones have larger numbers.
@@ -30,8 +31,9 @@ impl Store {
             let mut rows = statement.query(params![after.0, i64::try_from(limit).unwrap_or(i64::MAX)])?;
             let mut sessions = Vec::new();
             while let Some(row) = rows.next()? {
-                let (no, session) = read_session(row)?;
-                sessions.push((EndingNo(row.get(columns.len())?), no, session));
+                if let Some((no, session)) = read_or_pass_over(row)? {
+                    sessions.push((EndingNo(row.get(columns.len())?), no, session));
+                }
             }
             Ok(sessions)
         })

@@ -40,7 +40,7 @@ fn remove(writing: &mut Writing<'_>, no: SessionNo, session: &Session) -> Result
         return Err(CommitError::Conflict.into());
     }
     let Phase::Ended { ending, .. } = session.phase else { return Ok(()) };
-    writing.connection.execute("DELETE FROM endings WHERE session = ?1", [no.0])?;
+    writing.connection.execute("UPDATE endings SET session = 0 WHERE session = ?1", [no.0])?;
     if ending == Ending::Completed {
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }

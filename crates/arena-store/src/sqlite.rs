@@ -30,6 +30,9 @@ const FILE: &str = "arena.sqlite3";
 /// How long to wait for somebody else who uses the database, with another program.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Most connections that are kept for the next readers; about as many as ever read at the same time.
+const IDLE_READERS: usize = 32;
+
 /// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -41,6 +44,8 @@ pub struct Store {
     pub(crate) counts: Arc<RwLock<Counts>>,
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) rankings: Arc<Rankings>,
+    /// Held by whoever reads a leaderboard into memory.
+    pub(crate) loading: tokio::sync::Mutex<()>,
     _lock: File,
 }
 
@@ -78,7 +83,7 @@ impl Store {
         let (scoring, rankings) = (Arc::new(scoring), Arc::new(Rankings::default()));
         let writer = Writer::start(connection, Arc::clone(&counts), Arc::clone(&scoring), Arc::clone(&rankings))?;
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
-        Ok(Store { readers, writer, counts, scoring, rankings, _lock: lock })
+        Ok(Store { readers, writer, counts, scoring, rankings, loading: tokio::sync::Mutex::new(()), _lock: lock })
     }
 
     /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.
@@ -284,7 +289,10 @@ impl Readers {
             None => self.open()?,
         };
         let result = read(&connection);
-        self.0.idle.lock().push(connection);
+        let mut idle = self.0.idle.lock();
+        if idle.len() < IDLE_READERS {
+            idle.push(connection);
+        }
         result
     }
 

@@ -1,7 +1,7 @@
 //! What the end of a game means for its players: their history, their standings, the totals. In the commit that ends it.
 
 use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standings, UserId};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::counts::Delta;
 use crate::ranking::{Move, Ranked};
@@ -126,9 +126,9 @@ pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> 
     let mut rows = statement.query([user])?;
     let mut career = Career::default();
     while let Some(row) = rows.next()? {
-        let (_, session) = read_session(row)?;
-        let id: String = row.get(columns.len())?;
         career.played += 1;
+        let Some((_, session)) = read_or_pass_over(row)? else { continue };
+        let id: String = row.get(columns.len())?;
         let Some(result) = GameResult::of(&session) else { continue };
         let seat = result.users.iter().position(|user| user.is_some_and(|user| user.as_str() == id));
         if let Some(seat) = seat {
@@ -137,6 +137,18 @@ pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> 
         }
     }
     Ok(career)
+}
+
+/// A session, unless its row is damaged: one that can't be read counts for nothing, and keeps none from counting.
+pub(crate) fn read_or_pass_over(row: &Row<'_>) -> Result<Option<(SessionNo, Session)>, StoreError> {
+    match read_session(row) {
+        Ok(read) => Ok(Some(read)),
+        Err(error @ StoreError::Damaged { .. }) => {
+            tracing::error!(%error, "passed over: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Users whose standings are counted anew in one transaction.
@@ -180,7 +192,7 @@ fn count_sessions(connection: &Connection, scoring: &Scoring) -> Result<(), Stor
     let mut rows = statement.query([])?;
     let mut delta = Delta::default();
     while let Some(row) = rows.next()? {
-        let (no, session) = read_session(row)?;
+        let Some((no, session)) = read_or_pass_over(row)? else { continue };
         counting.record_end(connection, no, &session, &mut delta)?;
     }
     Ok(write_delta(connection, &delta)?)

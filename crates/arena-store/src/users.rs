@@ -8,7 +8,7 @@ use arena_model::{
 use rusqlite::{Connection, Row, params};
 
 use crate::audit::record;
-use crate::ranking::Ranked;
+use crate::ranking::{Ranked, RankingPage};
 use crate::rows::{SESSION_COLUMNS, read_session};
 use crate::standings::{read_career, recount, user_no, write_career};
 use crate::writer::{find_answer, remember};
@@ -253,12 +253,9 @@ impl Store {
         limit: usize,
     ) -> Result<Page<(UserProfile, ScoringEntry)>, StoreError> {
         let ranked = Ranked { board: board.clone(), order };
-        // Again if it was forgotten before it was read from.
-        let page = loop {
-            match self.rankings.page(&ranked, offset, limit) {
-                Some(page) => break page,
-                None => self.load_ranking(&ranked).await?,
-            }
+        let page = match self.rankings.page(&ranked, offset, limit) {
+            Some(page) => page,
+            None => self.load_page(&ranked, offset, limit).await?,
         };
         let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE no = ?1");
         self.read(|connection| {
@@ -273,6 +270,18 @@ impl Store {
             }
             Ok(Page { items, total: page.total })
         })
+    }
+
+    /// A page of a board that isn't in memory. Boards are read one at a time: who waits finds what the one before has read.
+    async fn load_page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Result<RankingPage, StoreError> {
+        let _loading = self.loading.lock().await;
+        // Again if it was forgotten before it was read from.
+        loop {
+            match self.rankings.page(ranked, offset, limit) {
+                Some(page) => return Ok(page),
+                None => self.load_ranking(ranked).await?,
+            }
+        }
     }
 
     async fn load_ranking(&self, ranked: &Ranked) -> Result<(), StoreError> {

@@ -4,9 +4,9 @@
 //! cost of an fsync is shared by all that wait for it.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arena_model::{Channel, ChatMessage, Phase, Scoring, Session, Status};
 use parking_lot::RwLock;
@@ -40,6 +40,9 @@ enum Waiting {
     Other(Box<dyn Job>),
 }
 
+/// How long until it is tried again to empty the log of what was erased.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
 type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 
 /// A handle to the writer thread. Dropping it lets the thread finish what it was given and end.
@@ -59,7 +62,7 @@ impl Writer {
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         let last_no: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM sessions", [], |row| row.get(0))?;
         let (jobs, waiting) = channel();
-        let mut state = State { connection, counts, scoring, rankings, last_no };
+        let mut state = State { connection, counts, scoring, rankings, last_no, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || state.run(&waiting))
@@ -112,6 +115,8 @@ struct State {
     scoring: Arc<Scoring>,
     rankings: Arc<Rankings>,
     last_no: i64,
+    /// When it was last tried in vain to empty the log of what has been erased.
+    erased: Option<Instant>,
 }
 
 /// What came of one commit inside a transaction that isn't durable yet.
@@ -124,7 +129,19 @@ struct Applied {
 impl State {
     fn run(&mut self, waiting: &Receiver<Waiting>) {
         let mut last_batch = 0;
-        while let Ok(first) = waiting.recv() {
+        loop {
+            let first = match self.erased {
+                None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(_) => waiting.recv_timeout(TRY_AGAIN),
+            };
+            if self.erased.is_some_and(|tried| tried.elapsed() >= TRY_AGAIN) {
+                self.empty_log();
+            }
+            let first = match first {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             let mut batch = vec![first];
             // Where several commit at a time, a short wait lets more of them share the fsync: fewer and larger
             // transactions cost everybody less. Who commits alone doesn't wait.
@@ -211,16 +228,19 @@ impl State {
         Ok(())
     }
 
-    /// Carries the log over and empties it, so that it keeps nothing of what was erased. Where somebody is reading an
-    /// older state this happens with the next erasure, or when the log is full.
-    fn empty_log(&self) {
+    /// Carries the log over and empties it, so that it keeps nothing of what was erased. While somebody is reading an
+    /// older state that can't be; then it is tried again.
+    fn empty_log(&mut self) {
         let emptied = self.connection.busy_timeout(Duration::ZERO).and_then(|()| {
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
         });
         match emptied {
-            Ok(0) => {}
-            Ok(_) => tracing::warn!("the log still holds what was erased; it goes when the log is next emptied"),
-            Err(error) => tracing::warn!(%error, "the log could not be emptied of what was erased: {error}"),
+            Ok(0) => self.erased = None,
+            Ok(_) => self.erased = Some(Instant::now()),
+            Err(error) => {
+                tracing::warn!(%error, "the log could not be emptied of what was erased: {error}");
+                self.erased = Some(Instant::now());
+            }
         }
         if let Err(error) = self.connection.busy_timeout(BUSY_TIMEOUT) {
             tracing::warn!(%error, "the time to wait for other users of the database could not be set: {error}");

@@ -223,6 +223,14 @@ fn what_does_not_exist_is_named() {
 }
 
 #[test]
+fn a_strategy_that_is_named_twice_counts_once() {
+    let names = ["average", "win-rate", "average"].map(str::to_owned);
+    let scoring = Scoring::new(&names, [("psi", &names[..])], None, None).expect("these strategies exist");
+    let players = count(&scoring, &SEASON[..1]);
+    assert_eq!(players["ada"]["psi"]["average"].games, 1);
+}
+
+#[test]
 fn a_standing_survives_being_stored() {
     let scoring = all();
     for standings in count(&scoring, SEASON).values() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, Request, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, header};
 use axum::response::Response;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -22,6 +22,8 @@ use crate::request::Peer;
 /// while it reads them; the answer of a tool has to be in memory as a whole. Agents ask again behind the last index anyway.
 const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20), (1, usize::MAX)];
 
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
 /// Who calls, as far as HTTP tells.
 pub(super) struct Caller {
     peer: Option<Peer>,
@@ -29,6 +31,8 @@ pub(super) struct Caller {
     authorization: Vec<HeaderValue>,
     /// All `key=…` from the query, as they came.
     keys: String,
+    /// The `Idempotency-Key` headers, which make a write happen once over MCP as well.
+    once: Vec<HeaderValue>,
     /// Whether REST was asked, and has counted this request.
     counted: AtomicBool,
 }
@@ -42,6 +46,7 @@ impl Caller {
             peer: parts.extensions.get::<Peer>().copied(),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
+            once: parts.headers.get_all(IDEMPOTENCY_KEY).iter().cloned().collect(),
             counted: AtomicBool::new(false),
         }
     }
@@ -144,6 +149,9 @@ impl Door<'_> {
         }
         if let Some(peer) = self.caller.peer {
             request = request.extension(peer);
+        }
+        for once in &self.caller.once {
+            request = request.header(IDEMPOTENCY_KEY, once);
         }
         let request = request.uri(format!("{path}?{query}")).body(body).map_err(|_| BadCall {
             code: "INVALID_FIELD",

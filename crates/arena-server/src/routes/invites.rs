@@ -1,7 +1,7 @@
 //! `GET /api/invites/{invite}`: the session of an open invite. `POST /api/invites`: offer an invite to the public.
 
 use arena_engine::EngineError;
-use arena_model::{InviteCode, SessionView, Viewer, view};
+use arena_model::{InviteCode, SessionView, Status, Viewer, view};
 use axum::extract::State;
 use axum::http::StatusCode;
 use utoipa::ToSchema;
@@ -22,7 +22,7 @@ pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> Api
     let text = request.param("invite");
     let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;
     let session = arena.engine.find_invited(invite).await?.ok_or_else(|| unknown(text))?;
-    if session.seat_of(invite).is_some() || session.announced.contains(&invite) {
+    if session.status() != Status::Open || session.seat_of(invite).is_some() || session.announced.contains(&invite) {
         return Err(used(text));
     }
     Ok(json(to_text(&view(&session, Viewer::Holder(invite)))))

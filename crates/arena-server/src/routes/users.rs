@@ -20,9 +20,9 @@ use crate::openapi::{OnceKey, Paging, Sender};
 use crate::request::{Fields, Get, Post};
 
 /// Most users that one request may name.
-const MOST_IDS: usize = 100;
+const MOST_IDS: usize = 1000;
 
-/// All users, in the order of their ids.
+/// All users, in the order in which they became known.
 #[utoipa::path(get, path = "/api/users", tag = "users", params(Paging),
     responses((status = 200, body = [UserProfile], description = "A page of 100, unless `limit` says otherwise.",
         headers(("x-total-count" = u64, description = "Users on all pages.")))))]

@@ -60,8 +60,9 @@ CREATE TABLE audit (
 -- Ended sessions in the order in which they ended, which is the order in which they count.
 CREATE TABLE endings (
     n       INTEGER PRIMARY KEY,
-    session INTEGER NOT NULL              -- sessions.no
+    session INTEGER NOT NULL              -- sessions.no; 0 if it has been removed, so that no number is given twice
 );
+CREATE INDEX endings_session ON endings (session);
 
 -- The import that brought a session (audit.no); null for those that were played here. The seed of an imported session
 -- may be unknown: no bytes then.
