@@ -420,6 +420,21 @@ fn calls_that_wait_are_answered_when_the_server_stops() {
 // Limits.
 
 #[test]
+fn a_repeated_write_happens_once_over_mcp_as_well() {
+    let host = Host::start();
+    let client = host.client();
+    let (id, players) = session(&client);
+    let arguments = json!({ "channel": id, "from": players[0], "content": "hello" });
+    let params = json!({ "name": "send_chat", "arguments": arguments });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let send = |key| client.post_once("/api/chat/mcp", key, &call).ok()["result"].take();
+    let first = send("k");
+    assert_eq!(send("k"), first);
+    assert_ne!(send("l"), first);
+    assert_eq!(client.get(&format!("/api/chat/sync?channel={id}")).ok()["count"], 2);
+}
+
+#[test]
 fn each_message_counts_once() {
     let limits = |burst: u32| {
         Host::start_with(move |settings| {

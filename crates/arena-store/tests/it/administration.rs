@@ -64,6 +64,27 @@ async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content() {
 }
 
 #[tokio::test]
+async fn what_was_erased_while_somebody_read_goes_from_the_log_when_they_have_read() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let mut session = session(1);
+    let no = create(&store, &session).await;
+    let chat = Channel::Chat(session.facts.id);
+    session.version = 2;
+    update(&store, no, &session, vec![said(chat, 1, "a home address")]).await.expect("it is stored");
+    let reader = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    reader.execute_batch("BEGIN; SELECT * FROM messages").expect("an older state");
+    store.hide_message(Some(no), chat, 1, |_| audit("hide")).await.expect("it can write").expect("it was there");
+    assert!(holds(folder.path(), "a home address"));
+    reader.execute_batch("COMMIT").expect("it has read");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while holds(folder.path(), "a home address") {
+        assert!(std::time::Instant::now() < until, "it is still there");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
 async fn bans_outlive_a_restart_and_are_lifted_once() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let store = open(folder.path());
