@@ -33,6 +33,7 @@ use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
 use crate::openapi::Description;
 use crate::request::address_of;
+pub(crate) use page::head as page_head;
 pub(crate) use sync::MAX_WAIT_S;
 
 /// A route: schemas and description for `/openapi.json`, and what answers.

@@ -5,6 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
 
 use super::{BASE, Description};
+use crate::routes::page_head as head;
 
 impl Description {
     /// The page for somebody who reaches the server at `base`.
@@ -20,13 +21,7 @@ pub(super) fn page(document: &Value) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Arena: HTTP interface" }
-                link rel="stylesheet" href="/style.css";
-            }
+            (head("Arena: HTTP interface"))
             body {
                 header {
                     h1 { "HTTP interface" }

@@ -5,7 +5,7 @@ use arena_store::SessionFilter;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, html};
+use maud::{DOCTYPE, Markup, html};
 
 use crate::arena::Arena;
 use crate::error::ApiResult;
@@ -32,13 +32,7 @@ pub(crate) async fn home(State(arena): State<Arena>, _request: Get) -> ApiResult
     let text = html! {
         (DOCTYPE)
         html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Arena" }
-                link rel="stylesheet" href="/style.css";
-            }
+            (head("Arena"))
             body {
                 header {
                     h1 { "Arena" }
@@ -94,6 +88,19 @@ pub(crate) async fn home(State(arena): State<Arena>, _request: Get) -> ApiResult
     let mut response = axum::response::Html(text.into_string()).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     Ok(response)
+}
+
+/// The head of every page.
+pub(crate) fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            link rel="stylesheet" href="/style.css";
+        }
+    }
 }
 
 /// Scores by seat, as far as they are shown.
