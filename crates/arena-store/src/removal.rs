@@ -10,7 +10,7 @@ use crate::audit::record;
 use crate::counts::Delta;
 use crate::hiding::erase;
 use crate::job::{WriteError, Writing};
-use crate::standings::{games_of, recount, user_no, write_career};
+use crate::standings::{PARTICIPANTS, games_of, recount, user_no, write_career};
 use crate::{AuditEntry, CommitError, SessionNo, Store};
 
 impl Store {
@@ -54,7 +54,7 @@ fn remove(writing: &mut Writing<'_>, no: SessionNo, session: &Session) -> Result
         write_career(writing.connection, user, &career)?;
         writing.effects.recounted = true;
         if career.played == 0 {
-            writing.effects.delta.add_total("participants", -1);
+            writing.effects.delta.add_total(PARTICIPANTS, -1);
         }
     }
     Ok(())

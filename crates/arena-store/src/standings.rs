@@ -38,7 +38,7 @@ impl Counting<'_> {
             let mut career = read_career(connection, user)?;
             career.played += 1;
             if career.played == 1 {
-                delta.add_total("participants", 1);
+                delta.add_total(PARTICIPANTS, 1);
             }
             write_played(connection, user, career.played, no)?;
             if let Some(result) = &result {
@@ -98,6 +98,9 @@ fn write_played(connection: &Connection, user: i64, n: i64, session: SessionNo) 
         .execute(params![user, n, session.0])?;
     Ok(())
 }
+
+/// The name of the total of users who played.
+pub(crate) const PARTICIPANTS: &str = "participants";
 
 /// The name of the total of games of a challenge type.
 pub(crate) fn games_of(challenge: &str) -> String {

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row, params};
 use crate::audit::record;
 use crate::ranking::{Ranked, RankingPage};
 use crate::rows::{SESSION_COLUMNS, read_session};
-use crate::standings::{read_career, recount, user_no, write_career};
+use crate::standings::{PARTICIPANTS, games_of, read_career, recount, user_no, write_career};
 use crate::writer::{find_answer, remember};
 use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
@@ -318,20 +318,10 @@ impl Store {
     /// # Errors
     /// If the store can't be read.
     pub async fn read_totals(&self) -> Result<Totals, StoreError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached("SELECT name, n FROM totals")?;
-            let mut rows = statement.query([])?;
-            let mut totals = Totals::default();
-            while let Some(row) = rows.next()? {
-                let name: String = row.get(0)?;
-                let n = row.get::<_, i64>(1)?.unsigned_abs();
-                match name.strip_prefix("games:") {
-                    Some(challenge) => drop(totals.games.insert(challenge.to_owned(), n)),
-                    None => totals.participants = n,
-                }
-            }
-            Ok(totals)
-        })
+        let mut games = self.read(|connection| Ok(read_totals(connection)?))?;
+        let participants = games.remove(PARTICIPANTS).unwrap_or(0).unsigned_abs();
+        let of_type = |(name, n): (String, i64)| Some((name.strip_prefix("games:")?.to_owned(), n.unsigned_abs()));
+        Ok(Totals { games: games.into_iter().filter_map(of_type).collect(), participants })
     }
 
     /// Counts all games of all users anew, and compares with what is stored. Where they differ, what was counted takes the
@@ -364,7 +354,38 @@ impl Store {
                 all.wrong.push(id);
             }
         }
+        self.mend_totals().await?;
         Ok(all)
+    }
+
+    /// Counts the totals anew, and adds what is missing from those that are stored. In one snapshot both are of the same
+    /// games, so what they differ in is right whatever ends meanwhile.
+    async fn mend_totals(&self) -> Result<(), CommitError> {
+        let readers = self.readers.clone();
+        let missing = tokio::task::spawn_blocking(move || {
+            readers.read(|connection| {
+                let snapshot = connection.unchecked_transaction()?;
+                let mut missing = count_totals(&snapshot)?;
+                for (name, n) in read_totals(&snapshot)? {
+                    *missing.entry(name).or_default() -= n;
+                }
+                missing.retain(|_, n| *n != 0);
+                Ok(missing)
+            })
+        });
+        let missing = missing.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!("totals weren't what the games make them, and are mended by {missing:?}");
+        self.writer
+            .write(move |writing| {
+                for (name, n) in &missing {
+                    writing.effects.delta.add_total(name, *n);
+                }
+                Ok(())
+            })
+            .await
     }
 
     async fn mend_standings(&self, user: i64, audit: AuditEntry) -> Result<(), CommitError> {
@@ -378,6 +399,25 @@ impl Store {
             })
             .await
     }
+}
+
+/// The totals by name, as stored.
+fn read_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached("SELECT name, n FROM totals")?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// The totals by name, from the sessions that have ended and the users who were in them.
+fn count_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached(
+        "SELECT s.type, count(*) FROM endings e JOIN sessions s ON s.no = e.session
+         WHERE s.ending = 'completed' GROUP BY s.type",
+    )?;
+    let games = statement.query_map([], |row| Ok((games_of(&row.get::<_, String>(0)?), row.get(1)?)))?;
+    let mut totals: BTreeMap<String, i64> = games.collect::<Result<_, _>>()?;
+    let participants = connection.query_row("SELECT count(*) FROM careers WHERE n = 1", [], |row| row.get(0))?;
+    totals.insert(PARTICIPANTS.to_owned(), participants);
+    Ok(totals)
 }
 
 impl From<StoreError> for CommitError {

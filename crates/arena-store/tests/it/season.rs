@@ -191,8 +191,15 @@ async fn what_was_changed_by_hand_is_found_and_mended() {
         [],
     );
     assert_eq!(changed.expect("it is changed"), 1);
+    connection
+        .execute_batch(
+            "UPDATE totals SET n = 9 WHERE name = 'games:psi'; DELETE FROM totals WHERE name = 'participants'",
+        )
+        .expect("they are changed");
     drop(connection);
     let store = open(folder.path());
+    let totals = async || store.read_totals().await.expect("totals");
+    assert_eq!((totals().await.games["psi"], totals().await.participants), (9, 0));
     assert_ne!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
     assert_eq!(board(&store, &psi("average"), Some("average:security"), 1, 1).await, "bob 7 -0.14 of 2");
     let recount = store.recount(|_| audit("mend")).await.expect("a recount");
@@ -200,6 +207,7 @@ async fn what_was_changed_by_hand_is_found_and_mended() {
     assert_eq!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
     assert_eq!(board(&store, &psi("average"), None, 1, 1).await, "bob 1 -1.00 of 2");
     assert_eq!(store.recount(|_| audit("mend")).await.expect("a recount").wrong, []);
+    assert_eq!((totals().await.games["psi"], totals().await.participants), (1, 2));
 }
 
 #[tokio::test]
