@@ -23,8 +23,8 @@ pub use operator::{Operator, Rejection, Table};
 pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
-    Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, STRATEGIES, Scoring, ScoringEntry, ScoringError,
-    Standing, Standings, Strategy, Tally,
+    Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, Scoring, ScoringEntry, ScoringError, Standing,
+    Standings, Strategy, Tally,
 };
 pub use seed::{Seed, SeedRng};
 pub use session::{

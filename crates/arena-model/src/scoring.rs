@@ -64,7 +64,7 @@ pub enum MetricKind {
 }
 
 /// All strategies that count games of one challenge type.
-pub const STRATEGIES: &[&dyn Strategy] =
+const STRATEGIES: &[&dyn Strategy] =
     &[&average::Average, &win_rate::WinRate, &red_team::RedTeam, &consecutive::Consecutive];
 
 /// A finished game as scoring sees it.

@@ -109,11 +109,11 @@ impl Post {
         self.fields.as_ref()
     }
 
-    /// Who asks: `from` in the query, else in the body.
+    /// Who the request says that it is from: `from` in the query, else in the body. Proves nothing.
     ///
     /// # Errors
     /// If it isn't a text.
-    fn identity(&self) -> Result<Option<&str>, ApiError> {
+    pub(crate) fn claimed(&self) -> Result<Option<&str>, ApiError> {
         match self.query.identity() {
             Some(from) => Ok(Some(from)),
             None if self.query.get("from").is_some() => Ok(None),
@@ -124,21 +124,13 @@ impl Post {
         }
     }
 
-    /// Whoever the request says that it is from, where a name will do.
-    ///
-    /// # Errors
-    /// If it isn't a text.
-    pub(crate) fn claimed(&self) -> Result<Option<&str>, ApiError> {
-        self.identity()
-    }
-
     /// Who writes to the session that the query or the body names.
     ///
     /// # Errors
     /// If `from` isn't a text; in authentication mode, if a key came along that isn't for that session, see
     /// [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena) -> ApiResult<Caller<'_>> {
-        let Some(auth) = &arena.auth else { return Ok(Caller::named(self.identity()?)) };
+        let Some(auth) = &arena.auth else { return Ok(Caller::named(self.claimed()?)) };
         let mut claim = Claim::new(&self.headers, &self.query);
         if let Some(fields) = &self.fields {
             for name in NAMES_OF_SESSIONS {
@@ -167,7 +159,7 @@ impl Post {
     /// If `from` matters and isn't a text.
     pub(crate) fn once_for_anybody(&self, arena: &Arena) -> ApiResult<Option<Once>> {
         let from = match &arena.auth {
-            None if self.key.is_some() => self.identity()?,
+            None if self.key.is_some() => self.claimed()?,
             _ => None,
         };
         Ok(self.once(&Caller::named(from).scope()))

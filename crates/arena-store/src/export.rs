@@ -1,7 +1,6 @@
 //! Everything there is, by pages that are found from where the last one ended.
 
 use arena_model::Session;
-use rusqlite::params;
 
 use crate::rows::{SESSION_COLUMNS, read_session};
 use crate::standings::read_or_pass_over;
@@ -23,14 +22,16 @@ impl Store {
     ) -> Result<Vec<(EndingNo, SessionNo, Session)>, StoreError> {
         let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
         let sql = format!(
-            "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > ?1 ORDER BY e.n LIMIT ?2",
+            "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > ?1 ORDER BY e.n",
             columns.join(", ")
         );
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params![after.0, i64::try_from(limit).unwrap_or(i64::MAX)])?;
+            let mut rows = statement.query([after.0])?;
             let mut sessions = Vec::new();
-            while let Some(row) = rows.next()? {
+            while sessions.len() < limit
+                && let Some(row) = rows.next()?
+            {
                 if let Some((no, session)) = read_or_pass_over(row)? {
                     sessions.push((EndingNo(row.get(columns.len())?), no, session));
                 }

@@ -115,7 +115,11 @@ fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Ve
     let scoring = arena.engine.scoring();
     let sort = sort.filter(|sort| !sort.is_empty());
     if sort.is_some() && !boards.iter().any(|board| scoring.order(board, sort).is_some()) {
-        let keys: Vec<&str> = boards.iter().flat_map(|board| scoring.metrics(board)).map(|metric| metric.key).collect();
+        let keys: Vec<String> = boards
+            .iter()
+            .flat_map(|board| scoring.metrics(board))
+            .map(|metric| format!("{} ({})", metric.key, metric.label))
+            .collect();
         let text =
             format!("sort must be one of: {}; with :low behind it, by the lower end of its interval", keys.join(", "));
         return Err(ApiError::bad_request("INVALID_SORT", text));

@@ -7,7 +7,7 @@ use arena_model::{
     Attribution, Board, Channel, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase, ProfileChange, Score, Scoring,
     Seat, Session, Timestamp, UserId,
 };
-use arena_store::{Change, Commit, CommitError, ProfileWrite, Recount, SessionNo, Store};
+use arena_store::{Change, Commit, CommitError, EndingNo, ProfileWrite, Recount, SessionNo, Store};
 use proptest::prelude::*;
 
 use crate::{audit, create, said, session, update};
@@ -174,6 +174,23 @@ async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
     drop(connection);
     let store = open(folder.path());
     assert_eq!(told(&store).await, before);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+}
+
+#[tokio::test]
+async fn a_damaged_session_keeps_no_other_from_counting() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    for n in 1..=3 {
+        play(&store, n, &GAME).await;
+    }
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    connection.execute("UPDATE sessions SET scores = 'nothing' WHERE no = 2", []).expect("it is damaged");
+    drop(connection);
+    let store = Store::open(folder.path(), scoring(&["win-rate"])).expect("the store opens");
+    assert_eq!(board(&store, &psi("win-rate"), None, 0, 9).await, "ada 2 1.00, bob 2 0.00 of 2");
+    assert_eq!(store.list_ended(EndingNo::default(), 2).await.expect("it can be read").len(), 2);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
