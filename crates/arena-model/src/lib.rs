@@ -4,6 +4,7 @@
 //! randomness as a [`Seed`]. Storage is `arena-store`'s, concurrency `arena-engine`'s, the wire `arena-server`'s.
 
 mod challenge;
+mod game;
 mod hex;
 mod id;
 mod message;
@@ -17,6 +18,10 @@ mod user;
 mod view;
 
 pub use challenge::{Author, Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, RestoreError, Rules};
+pub use game::{
+    Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, Offer, Rejected, Setup, TimeLimits,
+    UpdateMode, Verdict,
+};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};

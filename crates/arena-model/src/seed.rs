@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::hex;
 
-/// The recorded 256-bit seed of one session. Secret until the session has ended.
+/// The recorded 256-bit seed of one session or match. That of a session is secret until it has ended.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed(pub [u8; 32]);
 
@@ -34,11 +34,27 @@ impl Seed {
         hex::decode(text).map(Seed)
     }
 
+    /// The seed that a person means by a number: its 32 bytes, the most significant first.
+    pub fn from_number(number: u64) -> Seed {
+        let mut bytes = [0; 32];
+        bytes[24..].copy_from_slice(&number.to_be_bytes());
+        Seed(bytes)
+    }
+
+    /// Another seed, for one of several games that come of this one.
+    pub fn derive(&self, purpose: &str) -> Seed {
+        Seed(self.mac(purpose))
+    }
+
     /// The stream of random numbers for one purpose. Equal seed and purpose, equal stream.
     pub fn rng(&self, purpose: &str) -> SeedRng {
+        SeedRng(ChaCha20Rng::from_seed(self.mac(purpose)))
+    }
+
+    fn mac(&self, purpose: &str) -> [u8; 32] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
         mac.update(purpose.as_bytes());
-        SeedRng(ChaCha20Rng::from_seed(mac.finalize().into_bytes().into()))
+        mac.finalize().into_bytes().into()
     }
 }
 
@@ -65,6 +81,12 @@ impl SeedRng {
                 return word % n;
             }
         }
+    }
+
+    /// A number from 0 up to but not 1, each multiple of 2⁻⁵³ equally likely.
+    pub fn unit(&mut self) -> f64 {
+        // The upper 53 bits: as many as a double holds exactly.
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// `count` different numbers of `low..=high` that aren't in `taken`, in the order drawn.
@@ -98,6 +120,18 @@ mod tests {
         let drawn: Vec<u64> = (0..8).map(|_| rng.below(1000)).collect();
         assert_eq!(drawn, [326, 359, 920, 712, 602, 983, 286, 995]);
         assert_eq!(seed.commitment(), "4bb06f8e4e3a7715d201d573d0aa423762e55dabd61a2c02278fa56cc6d294e0");
+    }
+
+    #[test]
+    fn a_number_is_a_seed_and_units_are_below_one() {
+        let seed = Seed::from_number(258);
+        assert!(seed.reveal().starts_with("000000") && seed.reveal().ends_with("0102"));
+        assert_ne!(seed.derive("game/0"), seed.derive("game/1"));
+        let mut rng = seed.rng("units");
+        let units: Vec<f64> = (0..1000).map(|_| rng.unit()).collect();
+        assert!(units.iter().all(|unit| (0.0..1.0).contains(unit)));
+        let mean = units.iter().sum::<f64>() / 1000.0;
+        assert!((0.47..0.53).contains(&mean), "{mean}");
     }
 
     #[test]

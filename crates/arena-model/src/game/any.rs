@@ -1,0 +1,389 @@
+//! Games of any type, as runners see them: actions come as JSON text, and what was taken goes out as JSON text.
+
+use std::ops::RangeInclusive;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode};
+use crate::Seat;
+use crate::challenge::OptionsError;
+
+/// More actions than any agent needs in one epoch; what comes after them isn't looked at.
+pub const MAX_ACTIONS: usize = 4096;
+
+/// The longest reason that is kept, in bytes: parsers quote what they were given.
+const MAX_REASON: usize = 160;
+
+/// A game under way, whatever its types.
+pub trait AnyGame: Send {
+    /// What is known of it before it starts.
+    fn game_type(&self) -> &'static GameType;
+
+    /// The constants that agents are told: a JSON object.
+    fn config(&self) -> Map<String, Value>;
+
+    /// [`Game::is_asked`].
+    fn is_asked(&self, seat: Seat) -> bool;
+
+    /// [`Game::write_state`].
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
+
+    /// Plays one epoch.
+    ///
+    /// `replies` holds, by seat, the text of what the agent sent as its `actions`, or `None` for no valid reply. Appended to
+    /// `taken`: a JSON list with, for each seat, `null` or the list of its actions that were taken, known keys only. Playing those
+    /// again from the same state gives the same state. `events` is cleared first.
+    fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events);
+
+    /// [`Game::disqualify`].
+    fn disqualify(&mut self, seat: Seat);
+
+    /// [`Game::termination`].
+    fn termination(&self) -> Option<&'static str>;
+
+    /// [`Game::scores`].
+    fn scores(&self) -> Vec<f64>;
+
+    /// [`Game::side`].
+    fn side(&self, seat: Seat) -> Option<&'static str>;
+}
+
+/// A kind of game: an entry in the list of those that can be played.
+pub struct GameType {
+    /// [`Game::NAME`].
+    pub name: &'static str,
+    /// [`Game::DESCRIPTION`].
+    pub description: &'static str,
+    /// [`Game::MODE`].
+    pub mode: UpdateMode,
+    /// [`Game::SEATS`].
+    pub seats: RangeInclusive<usize>,
+    /// [`Game::LIMITS`].
+    pub limits: TimeLimits,
+    start: fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>,
+}
+
+impl GameType {
+    /// The entry of a game.
+    pub const fn of<G: Game>() -> GameType {
+        GameType {
+            name: G::NAME,
+            description: G::DESCRIPTION,
+            mode: G::MODE,
+            seats: G::SEATS,
+            limits: G::LIMITS,
+            start: Running::<G>::start,
+        }
+    }
+
+    /// A game of this kind before its first epoch. `options` are the keys of its config that shall differ from the usual.
+    ///
+    /// # Errors
+    /// When the number of agents doesn't fit, or an option is unknown or can't be played.
+    pub fn start(&'static self, options: &Map<String, Value>, setup: Setup) -> Result<Box<dyn AnyGame>, OptionsError> {
+        let (least, most, given) = (*self.seats.start(), *self.seats.end(), setup.agents.len());
+        if !self.seats.contains(&given) {
+            let expected = match least == most {
+                true => format!("{least}"),
+                false => format!("{least} to {most}"),
+            };
+            return Err(OptionsError(format!("{} is played by {expected} agents, not by {given}", self.name)));
+        }
+        (self.start)(self, options, setup)
+    }
+}
+
+/// A game with its types, and buffers that live as long.
+struct Running<G: Game> {
+    game_type: &'static GameType,
+    game: G,
+    actions: Actions<G::Action>,
+}
+
+impl<G: Game> Running<G> {
+    fn start(
+        game_type: &'static GameType,
+        options: &Map<String, Value>,
+        setup: Setup,
+    ) -> Result<Box<dyn AnyGame>, OptionsError> {
+        let config = serde_json::from_value(Value::Object(options.clone()))
+            .map_err(|error| OptionsError(format!("{}: {error}", G::NAME)))?;
+        let seats = setup.agents.len();
+        let game = G::new(config, setup)?;
+        let actions = Actions { seats: (0..seats).map(|_| None).collect() };
+        Ok(Box::new(Running { game_type, game, actions }))
+    }
+}
+
+impl<G: Game> AnyGame for Running<G> {
+    fn game_type(&self) -> &'static GameType {
+        self.game_type
+    }
+
+    fn config(&self) -> Map<String, Value> {
+        match serde_json::to_value(self.game.config()) {
+            Ok(Value::Object(config)) => config,
+            other => unreachable!("the config of {} is an object: {other:?}", G::NAME),
+        }
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.game.is_asked(seat)
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        self.game.write_state(seat, out);
+    }
+
+    fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
+        events.clear();
+        for (seat, list) in self.actions.seats.iter_mut().enumerate() {
+            *list = match replies.get(seat) {
+                Some(Some(text)) => Some(read(text, seat, events)),
+                _ => None,
+            };
+        }
+        self.game.step(&self.actions, events);
+        events.rejections.sort_unstable();
+        write_taken(&self.actions, events, taken);
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        self.game.disqualify(seat);
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        self.game.termination()
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        self.game.scores()
+    }
+
+    fn side(&self, seat: Seat) -> Option<&'static str> {
+        self.game.side(seat)
+    }
+}
+
+/// The actions of a list that have the right types; the others are rejected one by one.
+fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Events) -> Vec<Offer<A>> {
+    let mut reject = |index: Option<usize>, reason: String| {
+        events.rejections.push(Rejected { seat, index, reason: reason.into() });
+    };
+    let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(text) else {
+        reject(None, "`actions` is not a list".to_owned());
+        return Vec::new();
+    };
+    if list.len() > MAX_ACTIONS {
+        reject(None, format!("{} actions, of which only the first {MAX_ACTIONS} are looked at", list.len()));
+    }
+    let mut offers = Vec::with_capacity(list.len().min(MAX_ACTIONS));
+    for (index, raw) in list.into_iter().take(MAX_ACTIONS).enumerate() {
+        if !raw.get().starts_with('{') {
+            reject(Some(index), "an action is an object".to_owned());
+            continue;
+        }
+        match serde_json::from_str(raw.get()) {
+            Ok(action) => offers.push(Offer { index, action }),
+            Err(error) => reject(Some(index), reason(&error)),
+        }
+    }
+    offers
+}
+
+/// What a parser says, without the place: that is the index.
+fn reason(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.rfind(" at line ") {
+        text.truncate(at);
+    }
+    if text.len() > MAX_REASON {
+        let end = (0..=MAX_REASON).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+fn write_taken<A: serde::Serialize>(actions: &Actions<A>, events: &Events, taken: &mut Vec<u8>) {
+    // Sorted by seat and index, so that a flood of rejections costs no more than a flood.
+    let is_rejected = |seat: usize, index: usize| {
+        events.rejections.binary_search_by(|event| (event.seat, event.index).cmp(&(seat, Some(index)))).is_ok()
+    };
+    taken.push(b'[');
+    for (seat, list) in actions.seats.iter().enumerate() {
+        if seat > 0 {
+            taken.push(b',');
+        }
+        let Some(list) = list else {
+            taken.extend_from_slice(b"null");
+            continue;
+        };
+        taken.push(b'[');
+        let mut is_first = true;
+        for Offer { index, action } in list {
+            if !events.rejections.is_empty() && is_rejected(seat, *index) {
+                continue;
+            }
+            if !is_first {
+                taken.push(b',');
+            }
+            is_first = false;
+            serde_json::to_writer(&mut *taken, action).expect("actions are plain data, and memory takes all");
+        }
+        taken.push(b']');
+    }
+    taken.push(b']');
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+    use crate::{AgentId, Seed};
+
+    /// Everybody adds to one sum; whoever passes 9 first loses.
+    struct Sum {
+        config: SumConfig,
+        sum: u64,
+    }
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    struct SumConfig {
+        most: u64,
+    }
+
+    impl Default for SumConfig {
+        fn default() -> SumConfig {
+            SumConfig { most: 9 }
+        }
+    }
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(tag = "action", rename_all = "snake_case")]
+    enum Add {
+        Add { number: u64 },
+    }
+
+    impl Game for Sum {
+        const NAME: &'static str = "sum";
+        const DESCRIPTION: &'static str = "Adds.";
+        const MODE: UpdateMode = UpdateMode::Simultaneous;
+        const SEATS: RangeInclusive<usize> = 2..=3;
+        const LIMITS: TimeLimits = TimeLimits { step_ms: 100, bank_ms: 0 };
+        type Config = SumConfig;
+        type Action = Add;
+
+        fn new(config: SumConfig, _setup: Setup) -> Result<Sum, OptionsError> {
+            Ok(Sum { config, sum: 0 })
+        }
+        fn config(&self) -> &SumConfig {
+            &self.config
+        }
+        fn is_asked(&self, _seat: Seat) -> bool {
+            true
+        }
+        fn write_state(&self, _seat: Seat, out: &mut Vec<u8>) {
+            out.extend_from_slice(format!("\"sum\":{}", self.sum).as_bytes());
+        }
+        fn step(&mut self, actions: &Actions<Add>, events: &mut Events) {
+            for seat in (0..3).map(Seat) {
+                for Offer { index, action: Add::Add { number } } in actions.of(seat) {
+                    match number {
+                        0 => events.reject(seat, *index, "0 adds nothing"),
+                        number => self.sum = self.sum.saturating_add(*number),
+                    }
+                }
+            }
+        }
+        fn disqualify(&mut self, _seat: Seat) {}
+        fn termination(&self) -> Option<&'static str> {
+            (self.sum > self.config.most).then_some("GAME_ENDED")
+        }
+        fn scores(&self) -> Vec<f64> {
+            vec![0.0, 0.0]
+        }
+    }
+
+    static SUM: GameType = GameType::of::<Sum>();
+
+    fn start(agents: usize, options: Value) -> Result<Box<dyn AnyGame>, OptionsError> {
+        let agents: Vec<AgentId> = (0..agents).map(|number| format!("a{number}").parse().unwrap()).collect();
+        let Value::Object(options) = options else { unreachable!("options are an object") };
+        SUM.start(&options, Setup { seed: Seed([1; 32]), agents })
+    }
+
+    /// One epoch with these replies: what was taken, what was rejected, and the state after it.
+    #[track_caller]
+    fn check(replies: &[Option<&str>], expected: Expect) {
+        let mut game = start(2, serde_json::json!({})).unwrap();
+        let (mut taken, mut events) = (Vec::new(), Events::default());
+        game.play(replies, &mut taken, &mut events);
+        let mut told = format!("{}\n", String::from_utf8(taken).unwrap());
+        for Rejected { seat, index, reason } in events.rejections() {
+            told += &format!("{seat} {index:?} {reason}\n");
+        }
+        let mut state = Vec::new();
+        game.write_state(Seat(0), &mut state);
+        expected.assert_eq(&(told + &String::from_utf8(state).unwrap()));
+    }
+
+    #[test]
+    fn what_is_taken_is_told_without_unknown_keys() {
+        check(
+            &[Some(r#"[{"action":"add","number":2,"why":"?"},{"action":"add","number":0}]"#), None],
+            expect![[r#"
+                [[{"action":"add","number":2}],null]
+                0 Some(1) 0 adds nothing
+                "sum":2"#]],
+        );
+    }
+
+    #[test]
+    fn wrong_types_are_rejected_one_by_one() {
+        check(
+            &[
+                Some(
+                    r#"[null,7,{},{"action":"fly"},{"action":"add","number":-1},{"action":"add","number":1e999},{"action":"add","number":3}]"#,
+                ),
+                Some(r#"{"action":"add"}"#),
+            ],
+            expect![[r#"
+                [[{"action":"add","number":3}],[]]
+                0 Some(0) an action is an object
+                0 Some(1) an action is an object
+                0 Some(2) missing field `action`
+                0 Some(3) unknown variant `fly`, expected `add`
+                0 Some(4) invalid value: integer `-1`, expected u64
+                0 Some(5) number out of range
+                1 None `actions` is not a list
+                "sum":3"#]],
+        );
+    }
+
+    #[test]
+    fn a_flood_of_actions_is_cut_off_and_long_reasons_too() {
+        let list = vec![r#"{"action":"add","number":1}"#; MAX_ACTIONS + 1].join(",");
+        let long = format!(r#"[{{"action":"{}"}}]"#, "é".repeat(500));
+        let mut game = start(2, serde_json::json!({})).unwrap();
+        let (mut taken, mut events) = (Vec::new(), Events::default());
+        game.play(&[Some(&format!("[{list}]")), Some(&long)], &mut taken, &mut events);
+        let mut state = Vec::new();
+        game.write_state(Seat(0), &mut state);
+        assert_eq!(String::from_utf8(state).unwrap(), format!("\"sum\":{MAX_ACTIONS}"));
+        assert_eq!(events.rejections().len(), 2);
+        assert!(events.rejections()[1].reason.len() < MAX_REASON + 8);
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_refused_with_the_reason() {
+        let refused = |agents, options| start(agents, options).err().map(|error| error.to_string()).unwrap_or_default();
+        expect!["sum is played by 2 to 3 agents, not by 4"].assert_eq(&refused(4, serde_json::json!({})));
+        expect!["sum: unknown field `least`, expected `most`"].assert_eq(&refused(2, serde_json::json!({"least": 1})));
+        assert_eq!(start(2, serde_json::json!({"most": 3})).unwrap().config()["most"], 3);
+    }
+}
