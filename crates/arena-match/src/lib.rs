@@ -3,6 +3,12 @@
 //! The rules of the games are `arena-games`', what a game is, is `arena-model`'s. Nothing here knows of sessions or of HTTP servers.
 
 mod agent;
+mod body;
+mod http;
 mod link;
 mod message;
+mod play;
+mod replay;
 mod reply;
+mod report;
+mod seat;

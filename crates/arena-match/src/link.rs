@@ -53,6 +53,7 @@ pub struct Link {
     is_skipping: bool,
     dropped: usize,
     has_ended: bool,
+    is_closed: bool,
 }
 
 /// A question to an agent, and what comes of it.
@@ -148,6 +149,7 @@ impl Link {
             is_skipping: false,
             dropped: 0,
             has_ended: false,
+            is_closed: false,
         }
     }
 
@@ -158,10 +160,16 @@ impl Link {
 
     /// Writes a last message, as far as the pipe takes it, and closes the agent's input.
     pub fn close(&mut self, message: &[u8]) {
+        self.is_closed = true;
         if let Some(input) = self.input.take() {
             // Whether it is read is the agent's affair.
             let _ = rustix::io::write(&input, message);
         }
+    }
+
+    /// Whether the agent was told that it is over.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Throws away what the agent wrote before it was asked. `false`: it is too much.

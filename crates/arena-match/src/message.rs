@@ -39,7 +39,7 @@ pub fn stop(is_cheating: bool) -> Vec<u8> {
 pub fn state(dialect: Dialect, members: &[u8], remaining_overage_ms: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let overage = digits.format(remaining_overage_ms).as_bytes();
-    let mut body = |out: &mut Vec<u8>| {
+    let body = |out: &mut Vec<u8>| {
         out.extend_from_slice(members);
         out.extend_from_slice(br#","remaining_overage_ms":"#);
         out.extend_from_slice(overage);
