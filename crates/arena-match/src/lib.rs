@@ -4,11 +4,28 @@
 
 mod agent;
 mod body;
+mod contest;
 mod http;
+mod launcher;
 mod link;
 mod message;
+mod placement;
 mod play;
+pub mod process;
 mod replay;
 mod reply;
 mod report;
 mod seat;
+mod stderr;
+
+pub use agent::{Agent, AgentError, Channel, Command};
+pub use body::Log;
+pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
+pub use launcher::main as launch;
+pub use message::Dialect;
+pub use placement::{cores, spread, stay_on};
+pub use play::{Glance, MatchError, Watch, agent_ids};
+pub use process::{InForce, Launcher, Limits, SandboxMode};
+pub use replay::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, Verified, export_reference, verify};
+pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
+pub use seat::{Fault, Seat};
