@@ -210,10 +210,8 @@ struct Bot {
 
 impl Bot {
     fn of(mut process: Process) -> io::Result<(Link, Bot)> {
-        let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(io::Error::other("the pipes were taken before"));
-        };
+        let stdin = process.stdin.take().ok_or_else(|| io::Error::other("the agent's input was taken before"))?;
+        let (stdout, stderr) = (process.stdout.try_clone()?, process.stderr.try_clone()?);
         let limits_memory = process.in_force().ok().and_then(|in_force| in_force.limits.memory_bytes);
         let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
         Ok((Link::new(stdin, stdout), bot))

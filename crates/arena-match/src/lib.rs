@@ -6,7 +6,7 @@ mod agent;
 mod body;
 mod contest;
 mod http;
-mod launcher;
+pub mod launcher;
 mod link;
 mod message;
 mod placement;
