@@ -32,7 +32,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use serde::{Deserialize, Serialize};
 
 use crate::process::wire::{self, Order, Report};
-use crate::process::{InForce, Limits, SandboxMode, StartError};
+use crate::process::{InForce, LAUNCHER_ENV, Limits, SandboxMode, StartError};
 use exposure::Exposure;
 use watch::Members;
 
@@ -228,6 +228,7 @@ fn start_stage(stage: &str, plan: &Plan, files: &[OwnedFd]) -> Result<(Child, Ow
         .args(own)
         .arg(stage)
         .env_clear()
+        .envs(LAUNCHER_ENV)
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

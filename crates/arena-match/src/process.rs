@@ -35,6 +35,10 @@ const START_WITHIN: Duration = Duration::from_secs(10);
 /// Longest time for all processes of an agent to be gone once that was asked for.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
+/// The environment of the launcher's stages. The allocator that the program may have would otherwise commit a GiB before it is asked
+/// for any, and a process with more than the limit of memory can start none that is held to that limit.
+pub(crate) const LAUNCHER_ENV: [(&str, &str); 1] = [("MIMALLOC_ARENA_EAGER_COMMIT", "0")];
+
 /// How to call the launcher: a program whose `main` hands the arguments after these to [`crate::launcher::main`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
@@ -124,6 +128,7 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
     let child = Command::new(&launcher.program)
         .args(&launcher.args)
         .env_clear()
+        .envs(LAUNCHER_ENV)
         .current_dir("/")
         .process_group(0)
         .stdin(Stdio::from(launchers_control))
