@@ -1,0 +1,80 @@
+#!/usr/bin/env node
+// Snake: goes to the nearest food, but never into a corner that is smaller than the snake.
+
+"use strict";
+
+const colosseum = require("./colosseum.js");
+
+const MOVES = { UP: [0, -1], RIGHT: [1, 0], DOWN: [0, 1], LEFT: [-1, 0] };
+
+// How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+const LOOK = 1000;
+
+// The move with the best outlook.
+function decide(me, state, config) {
+  const snakes = Object.entries(state.snakes).filter(([, snake]) => snake.alive);
+  const own = snakes.find(([name]) => name === me)?.[1];
+  if (own === undefined) return [];
+  const { width, height } = state.grid;
+  // Cells as numbers, since sets compare lists by identity.
+  const number = ([x, y]) => y * width + x;
+  const foods = new Map(state.foods.map((food) => [number(food), food]));
+  // Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+  const taken = new Set(snakes.flatMap(([, snake]) => snake.positions.map(number)));
+  const heads = snakes.filter(([name]) => name !== me).map(([, snake]) => snake.head_position);
+  const length = own.positions.length;
+  const [x, y] = own.head_position;
+  const isFree = ([x, y]) => x >= 0 && x < width && y >= 0 && y < height && !taken.has(number([x, y]));
+
+  let best = null;
+  let bestOutlook = null;
+  for (const [move, [dx, dy]] of Object.entries(MOVES)) {
+    const cell = [x + dx, y + dy];
+    if (!isFree(cell)) continue;
+    const [room, distance] = explore(cell, isFree, number, foods, length);
+    // Where another head is one step away, both would die.
+    const isContested = heads.some((head) => steps(cell, head) === 1);
+    const outlook = [Math.min(room, length), isContested ? 0 : 1, -distance, room];
+    if (best === null || isGreater(outlook, bestOutlook)) [best, bestOutlook] = [move, outlook];
+  }
+  return best === null ? [] : [{ action: "move", move: best }];
+}
+
+// How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough.
+function explore(start, isFree, number, foods, length) {
+  const distances = new Map([[number(start), 0]]);
+  const queue = [start];
+  let nearest = null;
+  for (let next = 0; next < queue.length; next += 1) {
+    if (distances.size >= LOOK + length || (nearest !== null && distances.size >= length)) break;
+    const cell = queue[next];
+    const distance = distances.get(number(cell));
+    if (nearest === null && foods.has(number(cell))) nearest = distance;
+    for (const [dx, dy] of Object.values(MOVES)) {
+      const after = [cell[0] + dx, cell[1] + dy];
+      if (isFree(after) && !distances.has(number(after))) {
+        distances.set(number(after), distance + 1);
+        queue.push(after);
+      }
+    }
+  }
+  if (nearest === null) {
+    // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+    const beelines = [...foods.values()].map((food) => steps(start, food));
+    nearest = LOOK + (beelines.length > 0 ? Math.min(...beelines) : 0);
+  }
+  return [distances.size, nearest];
+}
+
+// How many moves two cells are apart on an empty grid.
+function steps(a, b) {
+  return Math.abs(a[0] - b[0]) + Math.abs(a[1] - b[1]);
+}
+
+// Whether the first list is greater: the first item that differs decides.
+function isGreater(a, b) {
+  const differs = a.findIndex((item, index) => item !== b[index]);
+  return differs >= 0 && a[differs] > b[differs];
+}
+
+colosseum.run("snake-js", "1", decide);

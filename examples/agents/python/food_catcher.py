@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Food catcher: gathers food, and whoever has nothing better to do shoots at enemies in range. See foraging.py."""
+
+from math import dist
+
+import colosseum
+from foraging import forage
+
+
+def decide(me, state, config):
+    """Actions for our actors and bases."""
+    actions, idle = forage(me, state, config)
+    # A base that falls takes its food with it, so bases come first, and among each kind the weakest.
+    targets = [base for base in state["bases"] if base["owner_id"] != me]
+    targets.sort(key=lambda base: base["health"])
+    enemies = [actor for actor in state["actors"] if actor["owner_id"] != me]
+    targets += sorted(enemies, key=lambda actor: actor["health"])
+    for actor in idle:
+        for target in targets:
+            if dist(actor["position"], target["position"]) <= config["attack_range"]:
+                actions.append({"action": "attack", "actor_id": actor["id"], "target": target["id"]})
+                break
+    return actions
+
+
+if __name__ == "__main__":
+    colosseum.run("food-catcher-py", "1", decide)

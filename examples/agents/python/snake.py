@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Snake: goes to the nearest food, but never into a corner that is smaller than the snake."""
+
+from collections import deque
+
+import colosseum
+
+MOVES = {"UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
+
+# How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+LOOK = 1000
+
+
+def decide(me, state, config):
+    """The move with the best outlook."""
+    snakes = {name: snake for name, snake in state["snakes"].items() if snake["alive"]}
+    if me not in snakes:
+        return []
+    width, height = state["grid"]["width"], state["grid"]["height"]
+    foods = {tuple(food) for food in state["foods"]}
+    # Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+    taken = {tuple(cell) for snake in snakes.values() for cell in snake["positions"]}
+    heads = [snake["head_position"] for name, snake in snakes.items() if name != me]
+    length = len(snakes[me]["positions"])
+    x, y = snakes[me]["head_position"]
+
+    def is_free(cell):
+        return 0 <= cell[0] < width and 0 <= cell[1] < height and cell not in taken
+
+    best, best_outlook = None, None
+    for move, (dx, dy) in MOVES.items():
+        cell = (x + dx, y + dy)
+        if not is_free(cell):
+            continue
+        room, distance = explore(cell, is_free, foods, length)
+        # Where another head is one step away, both would die.
+        is_contested = any(steps(cell, head) == 1 for head in heads)
+        outlook = (min(room, length), not is_contested, -distance, room)
+        if best is None or outlook > best_outlook:
+            best, best_outlook = move, outlook
+    return [{"action": "move", "move": best}] if best else []
+
+
+def explore(start, is_free, foods, length):
+    """How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough."""
+    distances = {start: 0}
+    queue = deque([start])
+    nearest = None
+    while queue and len(distances) < LOOK + length and (nearest is None or len(distances) < length):
+        cell = queue.popleft()
+        if nearest is None and cell in foods:
+            nearest = distances[cell]
+        for dx, dy in MOVES.values():
+            after = (cell[0] + dx, cell[1] + dy)
+            if after not in distances and is_free(after):
+                distances[after] = distances[cell] + 1
+                queue.append(after)
+    if nearest is None:
+        # Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+        nearest = LOOK + min((steps(start, food) for food in foods), default=0)
+    return len(distances), nearest
+
+
+def steps(a, b):
+    """How many moves two cells are apart on an empty grid."""
+    return abs(a[0] - b[0]) + abs(a[1] - b[1])
+
+
+if __name__ == "__main__":
+    colosseum.run("snake-py", "1", decide)

@@ -1,0 +1,86 @@
+//! Snake: goes to the nearest food, but never into a corner that is smaller than the snake.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use example_agents::{list, run};
+use serde_json::{Value, json};
+
+type Cell = (i64, i64);
+
+const MOVES: [(&str, Cell); 4] = [("UP", (0, -1)), ("RIGHT", (1, 0)), ("DOWN", (0, 1)), ("LEFT", (-1, 0))];
+
+/// How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+const LOOK: usize = 1000;
+
+/// The move with the best outlook.
+fn decide(me: &str, state: &Value, _config: &Value) -> Vec<Value> {
+    let Some(snakes) = state["snakes"].as_object() else { return Vec::new() };
+    let snakes: Vec<(&String, &Value)> = snakes.iter().filter(|(_, snake)| snake["alive"] == true).collect();
+    let Some((_, own)) = snakes.iter().find(|(name, _)| *name == me) else { return Vec::new() };
+    let (width, height) = pair(&state["grid"]["width"], &state["grid"]["height"]);
+    let foods: HashSet<Cell> = list(&state["foods"]).iter().map(cell).collect();
+    // Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+    let taken: HashSet<Cell> = snakes.iter().flat_map(|(_, snake)| list(&snake["positions"])).map(cell).collect();
+    let others = snakes.iter().filter(|(name, _)| *name != me);
+    let heads: Vec<Cell> = others.map(|(_, snake)| cell(&snake["head_position"])).collect();
+    let length = list(&own["positions"]).len();
+    let (x, y) = cell(&own["head_position"]);
+    let is_free = |(x, y): Cell| (0..width).contains(&x) && (0..height).contains(&y) && !taken.contains(&(x, y));
+
+    let mut best = None;
+    for (name, (dx, dy)) in MOVES {
+        let cell = (x + dx, y + dy);
+        if !is_free(cell) {
+            continue;
+        }
+        let (room, distance) = explore(cell, is_free, &foods, length);
+        // Where another head is one step away, both would die.
+        let is_contested = heads.iter().any(|head| steps(cell, *head) == 1);
+        let outlook = (room.min(length), !is_contested, Reverse(distance), room);
+        if best.as_ref().is_none_or(|(_, best_outlook)| outlook > *best_outlook) {
+            best = Some((name, outlook));
+        }
+    }
+    best.map(|(name, _)| json!({"action": "move", "move": name})).into_iter().collect()
+}
+
+/// How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough.
+fn explore(start: Cell, is_free: impl Fn(Cell) -> bool, foods: &HashSet<Cell>, length: usize) -> (usize, u64) {
+    let mut distances = HashMap::from([(start, 0)]);
+    let mut queue = VecDeque::from([(start, 0)]);
+    let mut nearest = None;
+    while distances.len() < LOOK + length && (nearest.is_none() || distances.len() < length) {
+        let Some((cell, distance)) = queue.pop_front() else { break };
+        if nearest.is_none() && foods.contains(&cell) {
+            nearest = Some(distance);
+        }
+        for (_, (dx, dy)) in MOVES {
+            let after = (cell.0 + dx, cell.1 + dy);
+            if is_free(after) && !distances.contains_key(&after) {
+                distances.insert(after, distance + 1);
+                queue.push_back((after, distance + 1));
+            }
+        }
+    }
+    // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+    let beeline = || LOOK as u64 + foods.iter().map(|food| steps(start, *food)).min().unwrap_or(0);
+    (distances.len(), nearest.unwrap_or_else(beeline))
+}
+
+/// How many moves two cells are apart on an empty grid.
+fn steps(a: Cell, b: Cell) -> u64 {
+    a.0.abs_diff(b.0) + a.1.abs_diff(b.1)
+}
+
+fn cell(value: &Value) -> Cell {
+    pair(&value[0], &value[1])
+}
+
+fn pair(x: &Value, y: &Value) -> Cell {
+    (x.as_i64().unwrap_or(0), y.as_i64().unwrap_or(0))
+}
+
+fn main() -> std::io::Result<()> {
+    run("snake-rs", "1", decide)
+}
