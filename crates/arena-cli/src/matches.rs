@@ -152,9 +152,9 @@ impl Run {
         let result = &contest.result;
         score.add(number % self.agents.len(), result);
         match style {
-            Style::Pretty if self.games == 1 => print(&score::describe(contest)),
-            Style::Pretty => print(&score::line(number + 1, result)),
-            Style::Compact | Style::Json => {
+            Style::Pretty | Style::Compact if self.games == 1 => print(&score::describe(contest)),
+            Style::Pretty | Style::Compact => print(&score::line(number + 1, result)),
+            Style::Json => {
                 let number = (self.games > 1).then_some(number + 1);
                 let json = serde_json::to_string(&Numbered { number, result });
                 print(&json.map_err(|error| Failure::caused(Exit::Internal, &error))?)
@@ -196,8 +196,8 @@ fn list_games(style: Style) -> Result<(), Failure> {
         list.push(settings::facts(game)?);
     }
     match style {
-        Style::Pretty => print(&table.right([3, 4]).to_string()),
-        _ => output::print_json(&Value::Array(list).to_string(), style),
+        Style::Pretty | Style::Compact => print(&table.right([3, 4]).to_string()),
+        Style::Json => output::print_json(&Value::Array(list).to_string(), style),
     }
 }
 
