@@ -119,7 +119,6 @@ fn take_stdin() -> Result<OwnedFd, StartError> {
 
 fn prepare(order: &Order) -> Result<Plan, StartError> {
     let found = program::find(&order.program, &order.search_path)?;
-    let is_root = geteuid().is_root();
     let confined = order.sandbox != SandboxMode::Off;
     let mut in_force = InForce { limits: order.limits, user_id: geteuid().as_raw(), ..InForce::default() };
     let mut exposures = Vec::new();
@@ -133,7 +132,7 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
     }
     let mut env = vec![(OsString::from("PATH"), search_path), ("LANG".into(), "C.UTF-8".into())];
     env.extend(order.env.iter().cloned());
-    let drop_to = (confined && is_root).then_some(UNPRIVILEGED_ID);
+    let drop_to = (confined && can_become(UNPRIVILEGED_ID)).then_some(UNPRIVILEGED_ID);
     if let Some(id) = drop_to {
         in_force.user_id = id;
     }
@@ -152,6 +151,17 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
         group_id: getegid().as_raw(),
         in_force,
     })
+}
+
+/// Whether we can become another user. Root of a container may be the only user in it, and is none outside then.
+fn can_become(id: u32) -> bool {
+    let holds = |line: &str| {
+        let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
+        let (first, _, count) = (numbers.next().unwrap_or(0), numbers.next(), numbers.next().unwrap_or(0));
+        (first..first.saturating_add(count)).contains(&u64::from(id))
+    };
+    let mapped = |table: &str| fs::read_to_string(table).is_ok_and(|table| table.lines().any(holds));
+    geteuid().is_root() && mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
 }
 
 fn carry_out(order: &Order, mut plan: Plan, pipes: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {

@@ -126,7 +126,7 @@ fn a_runner_that_is_killed_leaves_no_process_and_no_scratch_folder() {
         .unwrap();
     let mut lines = BufReader::new(runner.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == "all ready"));
-    assert!(processes_with(&marker).len() >= 3 * 7 && scratch_folders(temporary.path()) == 2);
+    assert!(processes_with(&marker).len() >= 3 * 7 && scratch_folders(temporary.path()) >= 2);
     runner.kill().unwrap();
     runner.wait().unwrap();
     eventually("all processes are gone", || processes_with(&marker).is_empty());
