@@ -3,13 +3,15 @@
 //! Everything here is pure: a game is its config, the seed and what its agents did, and nothing else. Who runs the agents and
 //! keeps their clocks is `arena-match`; what a game is, is `arena-model`'s.
 
+mod digits;
 #[cfg(test)]
 mod golden;
+mod snake;
 
 use arena_model::GameType;
 
 /// All games, in the order in which people are told of them.
-pub static GAMES: [GameType; 0] = [];
+pub static GAMES: [GameType; 1] = [GameType::of::<snake::Snake>()];
 
 /// The game of this name.
 pub fn find(name: &str) -> Option<&'static GameType> {
