@@ -3,6 +3,7 @@
 //! Everything here is pure: a game is its config, the seed and what its agents did, and nothing else. Who runs the agents and
 //! keeps their clocks is `arena-match`; what a game is, is `arena-model`'s.
 
+mod chess;
 mod digits;
 #[cfg(test)]
 mod golden;
@@ -11,7 +12,7 @@ mod snake;
 use arena_model::GameType;
 
 /// All games, in the order in which people are told of them.
-pub static GAMES: [GameType; 1] = [GameType::of::<snake::Snake>()];
+pub static GAMES: [GameType; 2] = [GameType::of::<snake::Snake>(), GameType::of::<chess::Chess>()];
 
 /// The game of this name.
 pub fn find(name: &str) -> Option<&'static GameType> {
