@@ -262,7 +262,7 @@ fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds:
         child.args([QUICK_AGENT, "echo", &answer.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         child.spawn().context("a child didn't start")
     };
-    let mut children = [child()?, child()?];
+    let children = [child()?, child()?];
     let mut line = vec![b'x'; message];
     line[message - 1] = b'\n';
     let mut buffer = vec![0; 1 << 16];
