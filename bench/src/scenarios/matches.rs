@@ -35,7 +35,7 @@ const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
 ];
 
 /// How often the CPU clock is read, in epochs: it costs more than the other one.
-const SAMPLE: u64 = 256;
+const SAMPLE: u64 = 32;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
