@@ -2,6 +2,7 @@
 //! `args/admin.rs`.
 
 mod admin;
+mod matches;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::exit::EXIT_CODES;
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
+pub use matches::{Affinity, MatchVerb, RunArgs, Sandbox, SandboxArgs};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -24,6 +26,7 @@ pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 Examples:
   arena demo                        a server, and house bots that play
   arena serve                       an arena on this machine
+  arena match run snake --agent ./a --agent ./b    a match between two bots
   arena challenges create psi       a session, with an invite for each player
   arena challenges join inv_…       take a seat
   arena challenges sync ID --from inv_…    what the operator says to you
@@ -108,6 +111,17 @@ Examples:
   arena demo --games 12 --pace 1    more games, and a new one every second
   arena demo --data demo-data       keep what was played")]
     Demo(DemoArgs),
+    /// Matches: bots in any language play games against each other, without a server.
+    #[command(after_help = "\
+Examples:
+  arena match games                 what can be played
+  arena match run snake --agent ./a --agent ./b
+  arena match run chess --agent ./a --agent ./b --games 100 --concurrency 2")]
+    Match {
+        /// What to do.
+        #[command(subcommand)]
+        verb: MatchVerb,
+    },
     /// Challenges: look at them, make sessions of them, play.
     #[command(after_help = "\
 Examples:

@@ -23,9 +23,19 @@ pub enum Exit {
     StoreUnavailable = 6,
     /// `serve` and `demo`: the address can't be listened on.
     CannotListen = 7,
-    /// Interrupted twice: stopped at once, without finishing what was under way.
+    /// There is no agent where the user says, or it can't be run.
+    NoAgent = 8,
+    /// This system can't confine agents as it should.
+    NoSandbox = 9,
+    /// A file that was asked for can't be written.
+    CannotWrite = 10,
+    /// A replay can't be read, or says something else than the rules.
+    BadReplay = 11,
+    /// An agent has faults; `agent check` told them.
+    FaultyAgent = 12,
+    /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,
-    /// Asked to terminate twice: likewise.
+    /// Asked to terminate twice: stopped at once.
     Terminated = 143,
 }
 
@@ -36,7 +46,10 @@ Exit codes:
     1  internal error           5  the server failed (HTTP 5xx)
     2  usage or settings        6  data folder unavailable
     3  refused (HTTP 4xx)       7  can't listen on the address
-  130, 143  stopped at once by a second Ctrl-C, or a second SIGTERM";
+    8  no such agent            9  agents can't be confined
+   10  can't write a file      11  replay damaged or untrue
+   12  the agent has faults
+  130, 143  called off by Ctrl-C, or stopped at once by a second one or a second SIGTERM";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {

@@ -10,7 +10,9 @@ mod completions;
 mod demo;
 mod exit;
 mod identity;
+mod interrupt;
 mod keys;
+mod matches;
 mod output;
 mod scoring;
 mod serve;
@@ -23,12 +25,18 @@ use clap::Parser;
 use crate::args::{Cli, Verb};
 use crate::client::Arena;
 use crate::exit::Failure;
+use crate::matches::LAUNCH;
 
 /// Many small, short-lived allocations on many threads are what a server makes, and what this allocator is good at.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Before anything else: the launcher of an agent starts no thread and opens no file.
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|verb| verb == LAUNCH) {
+        return arena_match::launch(args);
+    }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -43,6 +51,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
+        Verb::Match { verb } => matches::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Scoring { name, sort, limit, offset } => {

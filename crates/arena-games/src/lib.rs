@@ -3,13 +3,17 @@
 //! Everything here is pure: a game is its config, the seed and what its agents did, and nothing else. Who runs the agents and
 //! keeps their clocks is `arena-match`; what a game is, is `arena-model`'s.
 
+mod cherry_picker;
+mod food_catcher;
+mod foraging;
 #[cfg(test)]
 mod golden;
 
 use arena_model::GameType;
 
 /// All games, in the order in which people are told of them.
-pub static GAMES: [GameType; 0] = [];
+pub static GAMES: [GameType; 2] =
+    [GameType::of::<food_catcher::FoodCatcher>(), GameType::of::<cherry_picker::CherryPicker>()];
 
 /// The game of this name.
 pub fn find(name: &str) -> Option<&'static GameType> {

@@ -1,3 +1,31 @@
 //! Bots at run time: their processes, sandbox and clocks, the loop that plays a match, and its replay.
 //!
 //! The rules of the games are `arena-games`', what a game is, is `arena-model`'s. Nothing here knows of sessions or of HTTP servers.
+
+mod agent;
+mod body;
+mod contest;
+mod http;
+pub mod launcher;
+mod link;
+mod message;
+mod placement;
+mod play;
+pub mod process;
+mod replay;
+mod reply;
+mod report;
+mod seat;
+mod stderr;
+
+pub use agent::{Agent, AgentError, Channel, Command};
+pub use body::Log;
+pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
+pub use launcher::main as launch;
+pub use message::Dialect;
+pub use placement::{cores, spread, stay_on};
+pub use play::{Glance, MatchError, Watch, agent_ids};
+pub use process::{InForce, Launcher, Limits, SandboxMode};
+pub use replay::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, Verified, export_reference, verify};
+pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
+pub use seat::{Fault, Seat};

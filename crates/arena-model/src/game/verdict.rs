@@ -65,6 +65,11 @@ impl Verdict {
         }
     }
 
+    /// Whether it is the game's rules that speak, rather than the protocol's.
+    pub fn is_of_the_game(self) -> bool {
+        self == Verdict::IllegalMove
+    }
+
     /// Whether it is cheating rather than a failure: the `stop` message says so.
     pub fn is_cheating(self) -> bool {
         self == Verdict::AgentIdSpoofing

@@ -1,0 +1,206 @@
+//! `arena match`: matches between agents on this machine, without a server.
+
+mod live;
+mod logs;
+mod score;
+mod settings;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, Watch, cores, hold, spread};
+use arena_model::{GameType, Seed, TimeLimits};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::args::{Affinity, MatchVerb, RunArgs};
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::output::{self, Style, Table, print};
+
+pub use settings::LAUNCH;
+
+use live::Live;
+use score::Score;
+use settings::{confinement, find_agent, find_game};
+
+/// Does what `arena match` was asked for.
+pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
+    match verb {
+        MatchVerb::Run(args) => play(&args, style),
+        MatchVerb::Games { game: None } => list_games(style),
+        MatchVerb::Games { game: Some(game) } => print_game(&game, style),
+    }
+}
+
+/// All that the games of a run have in common.
+struct Run {
+    game: &'static GameType,
+    options: Map<String, Value>,
+    seed: Seed,
+    limits: TimeLimits,
+    agents: Vec<Agent>,
+    confinement: Confinement,
+    games: usize,
+    replay: Option<PathBuf>,
+}
+
+/// A result, and which of several games it is of.
+#[derive(Serialize)]
+struct Numbered<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<usize>,
+    #[serde(flatten)]
+    result: &'a MatchResult,
+}
+
+fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
+    let run = Run::of(args)?;
+    let called_off = interrupt::flag()?;
+    let places = match args.affinity {
+        Affinity::Share => cores(),
+        Affinity::Any => Vec::new(),
+    };
+    let is_live = style == Style::Pretty && !args.no_live && run.games == 1;
+    let mut score = Score::new(&run.agents);
+    let mut end = Ok(());
+    let job = |number| run.hold(number, is_live, &called_off);
+    spread(run.games, args.concurrency as usize, &places, job, |number, held| {
+        let told = held.and_then(|contest| run.tell(number, &contest, &mut score, style));
+        // What comes after the first failure is its consequence.
+        if let (Err(failure), Ok(())) = (told, &end) {
+            called_off.store(true, Ordering::Relaxed);
+            end = Err(failure);
+        }
+        end.is_ok()
+    });
+    end?;
+    if run.games > 1 && style != Style::Json {
+        print(&score.to_string())?;
+    }
+    Ok(())
+}
+
+impl Run {
+    fn of(args: &RunArgs) -> Result<Run, Failure> {
+        let game = find_game(&args.game)?;
+        let mut agents: Vec<Agent> = args.agents.iter().map(|agent| find_agent(agent)).collect::<Result<_, _>>()?;
+        for words in args.commands.split(|word| word == "--").filter(|words| !words.is_empty()) {
+            agents.push(settings::find_command(words)?);
+        }
+        for agent in &mut agents {
+            agent.dialect = args.dialect.unwrap_or(agent.dialect);
+        }
+        settings::tell_apart(&mut agents);
+        let options: Map<String, Value> = args.options.iter().cloned().collect();
+        settings::try_start(game, &options, agents.len())?;
+        let limits = TimeLimits {
+            step_ms: args.step_ms.unwrap_or(game.limits.step_ms),
+            bank_ms: args.bank_ms.unwrap_or(game.limits.bank_ms),
+        };
+        let seed = match &args.seed {
+            Some(seed) => seed.clone(),
+            None => settings::draw_seed()?,
+        };
+        let games = args.games as usize;
+        if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
+            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        }
+        let confinement = confinement(&args.sandbox)?;
+        Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
+    }
+
+    /// Plays one of the games, from 0. Two that follow each other share a seed, and the agents change seats.
+    fn hold(&self, number: usize, is_live: bool, called_off: &AtomicBool) -> Result<Contest, Failure> {
+        let seed = match self.games {
+            1 => self.seed.clone(),
+            _ => self.seed.derive(&format!("game pair {}", number / 2)),
+        };
+        let mut agents: Vec<&Agent> = self.agents.iter().collect();
+        let seats = agents.len();
+        agents.rotate_left(number % seats);
+        let plan = Plan {
+            game: self.game,
+            options: &self.options,
+            seed,
+            limits: self.limits,
+            agents,
+            confinement: &self.confinement,
+        };
+        let replay = self.replay_path(number);
+        let mut file =
+            replay.as_ref().map(|path| File::create(path).map_err(|error| cannot_write(path, &error))).transpose()?;
+        let out = file.as_mut().map(|file| file as &mut (dyn std::io::Write + Send));
+        let mut live = is_live.then(|| Live::new(self.game.name));
+        let watch = live.as_mut().map(|live| live as &mut dyn Watch);
+        let mut contest = hold(&plan, out, watch, called_off).map_err(explain)?;
+        if let Some(path) = replay {
+            logs::write(&path, &contest)?;
+            contest.result.replay_file = Some(path.display().to_string());
+        }
+        Ok(contest)
+    }
+
+    fn replay_path(&self, number: usize) -> Option<PathBuf> {
+        let path = self.replay.as_ref()?;
+        Some(if self.games == 1 { path.clone() } else { path.join(format!("{}.jsonl", number + 1)) })
+    }
+
+    /// Prints how a game went.
+    fn tell(&self, number: usize, contest: &Contest, score: &mut Score, style: Style) -> Result<(), Failure> {
+        let result = &contest.result;
+        score.add(number % self.agents.len(), result);
+        match style {
+            Style::Pretty | Style::Compact if self.games == 1 => print(&score::describe(contest)),
+            Style::Pretty | Style::Compact => print(&score::line(number + 1, result)),
+            Style::Json => {
+                let number = (self.games > 1).then_some(number + 1);
+                let json = serde_json::to_string(&Numbered { number, result });
+                print(&json.map_err(|error| Failure::caused(Exit::Internal, &error))?)
+            }
+        }
+    }
+}
+
+fn explain(error: MatchError) -> Failure {
+    let exit = match error {
+        MatchError::Options(_) => Exit::Usage,
+        MatchError::Start(_) => Exit::NoSandbox,
+        MatchError::Replay(_) => Exit::CannotWrite,
+        MatchError::System(_) => Exit::Internal,
+        MatchError::CalledOff => Exit::Interrupted,
+    };
+    Failure::caused(exit, &error)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
+}
+
+fn list_games(style: Style) -> Result<(), Failure> {
+    let mut table = Table::new(&["game", "agents", "way to move", "ms a step", "ms in the bank", ""]);
+    let mut list = Vec::new();
+    for game in &arena_games::GAMES {
+        let mode = serde_json::to_value(game.mode).unwrap_or_default();
+        let seats = format!("{} to {}", game.seats.start(), game.seats.end());
+        let seats = if game.seats.start() == game.seats.end() { game.seats.start().to_string() } else { seats };
+        table.row([
+            game.name.to_owned(),
+            seats,
+            mode.as_str().unwrap_or_default().to_lowercase(),
+            game.limits.step_ms.to_string(),
+            game.limits.bank_ms.to_string(),
+            game.description.to_owned(),
+        ]);
+        list.push(settings::facts(game)?);
+    }
+    match style {
+        Style::Pretty | Style::Compact => print(&table.right([3, 4]).to_string()),
+        Style::Json => output::print_json(&Value::Array(list).to_string(), style),
+    }
+}
+
+fn print_game(name: &str, style: Style) -> Result<(), Failure> {
+    output::print_json(&settings::facts(find_game(name)?)?.to_string(), style)
+}

@@ -1,0 +1,184 @@
+//! How games went, for people: one game in full, a line for each of several, and the score over all.
+
+use std::fmt::{self, Display};
+
+use arena_match::{Agent, Contest, MatchResult, SeatResult};
+
+use crate::output::{Table, printable};
+
+/// How many lines of an agent's stderr are shown when it was disqualified.
+const LINES: usize = 5;
+
+/// The score over several games.
+pub struct Score {
+    agents: Vec<Line>,
+    games: usize,
+}
+
+/// One agent's games.
+struct Line {
+    name: String,
+    wins: u32,
+    losses: u32,
+    draws: u32,
+    disqualified: u32,
+    score: f64,
+}
+
+impl Score {
+    /// Nothing played yet.
+    pub fn new(agents: &[Agent]) -> Score {
+        let line = |agent: &Agent| Line {
+            name: agent.name.clone(),
+            wins: 0,
+            losses: 0,
+            draws: 0,
+            disqualified: 0,
+            score: 0.0,
+        };
+        Score { agents: agents.iter().map(line).collect(), games: 0 }
+    }
+
+    /// Counts a game, given which agent sat on the first seat; the others followed in order.
+    pub fn add(&mut self, first: usize, result: &MatchResult) {
+        self.games += 1;
+        let count = self.agents.len();
+        let best = result.scores.iter().filter(|seat| seat.rank == 1 && !seat.tainted).count();
+        for seat in &result.scores {
+            let line = &mut self.agents[(first + seat.seat) % count];
+            line.score += seat.score;
+            line.disqualified += u32::from(seat.tainted);
+            match (seat.rank == 1 && !seat.tainted, best) {
+                (true, 1) => line.wins += 1,
+                (true, _) | (false, 0) => line.draws += 1,
+                (false, _) => line.losses += 1,
+            }
+        }
+    }
+}
+
+impl Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [a, b] = &self.agents[..] {
+            let (points, games) = (f64::from(a.wins) + f64::from(a.draws) / 2.0, self.games);
+            let share = if games > 0 { points / games as f64 } else { 0.0 };
+            let (wins, losses, draws) = (a.wins, a.losses, a.draws);
+            writeln!(f, "Score of {} vs {}: {wins} - {losses} - {draws}  [{share:.3}] {games}", a.name, b.name)?;
+        }
+        let mut table =
+            Table::new(&["agent", "games", "wins", "losses", "draws", "points", "mean score", "disqualified"]);
+        let mut lines: Vec<&Line> = self.agents.iter().collect();
+        let points = |line: &Line| f64::from(line.wins) + f64::from(line.draws) / 2.0;
+        lines.sort_by(|a, b| points(b).total_cmp(&points(a)));
+        for line in lines {
+            table.row([
+                line.name.clone(),
+                self.games.to_string(),
+                line.wins.to_string(),
+                line.losses.to_string(),
+                line.draws.to_string(),
+                format!("{:.1}", points(line)),
+                format!("{:.2}", line.score / self.games.max(1) as f64),
+                line.disqualified.to_string(),
+            ]);
+        }
+        write!(f, "{}", table.right(1..=7))
+    }
+}
+
+/// A game in a line, as chess runners write it: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`.
+pub fn line(number: usize, result: &MatchResult) -> String {
+    let mut seats: Vec<&SeatResult> = result.scores.iter().collect();
+    seats.sort_by_key(|seat| seat.seat);
+    let names: Vec<&str> = seats.iter().map(|seat| seat.name.as_str()).collect();
+    let outcome = match &result.outcome.result {
+        Some(result) => result.to_string(),
+        None => seats.iter().map(|seat| number_of(seat.score)).collect::<Vec<_>>().join(" : "),
+    };
+    let why = match result.outcome.tainted_reason {
+        Some(reason) => format!("{}, {reason}", result.outcome.termination),
+        None => result.outcome.termination.to_string(),
+    };
+    printable(&format!("Finished game {number} ({}): {outcome} {{{why}}}", names.join(" vs "))).into_owned()
+}
+
+/// A game in full.
+pub fn describe(contest: &Contest) -> String {
+    let result = &contest.result;
+    let mut table = Table::new(&["rank", "agent", "score", "seat", "ms waited", "longest step", "faults", ""]);
+    for seat in &result.scores {
+        let name = match &seat.version {
+            Some(version) => format!("{} {version}", seat.name),
+            None => seat.name.clone(),
+        };
+        let fate = match (&seat.tainted_reason, &seat.tainted_detail) {
+            (Some(reason), Some(detail)) => format!("{reason}: {detail}"),
+            _ => String::new(),
+        };
+        table.row([
+            seat.rank.to_string(),
+            name,
+            number_of(seat.score),
+            seat.seat.to_string(),
+            format!("{:.1}", seat.time_used_ms),
+            format!("{:.1}", seat.longest_step_ms),
+            seat.faults.to_string(),
+            fate,
+        ]);
+    }
+    let mut told = format!("{}\n", table.right([0, 2, 3, 4, 5, 6]));
+    let winner = match result.scores.iter().find(|seat| seat.rank == 1 && !seat.tainted) {
+        Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.name),
+        _ => "a draw".to_owned(),
+    };
+    told += &printable(&format!("{}: {winner} after {} epochs\n", result.outcome.termination, result.epochs));
+    for seat in result.scores.iter().filter(|seat| seat.tainted) {
+        told += &last_words(&seat.name, &contest.logs[seat.seat].stderr);
+    }
+    told += &format!("sandbox: {}\n", sandbox(&result.sandbox));
+    if let Some(file) = &result.replay_file {
+        told += &printable(&format!("replay: {file} (arena replay show {file})\n"));
+    }
+    told + &format!("seed: {}", result.seed)
+}
+
+/// The last lines that a disqualified agent wrote to stderr: most often it says there what went wrong.
+fn last_words(name: &str, stderr: &arena_match::Log) -> String {
+    let end = if stderr.tail.is_empty() { &stderr.head } else { &stderr.tail };
+    let text = String::from_utf8_lossy(end);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if last.is_empty() {
+        return String::new();
+    }
+    let quoted: String = last.iter().map(|line| format!("  | {line}\n")).collect();
+    printable(&format!("{name} wrote to stderr at last:\n{quoted}")).into_owned()
+}
+
+/// What was in force, in a line.
+fn sandbox(report: &serde_json::Value) -> String {
+    let Ok(in_force) = serde_json::from_value::<arena_match::InForce>(report.clone()) else {
+        return "none, the agents are servers of somebody's".to_owned();
+    };
+    let mut parts = Vec::new();
+    if !in_force.namespaces.is_empty() {
+        parts.push(format!("namespaces ({})", in_force.namespaces.join(", ")));
+    }
+    parts.extend(in_force.landlock_abi.map(|abi| format!("Landlock {abi}")));
+    if in_force.seccomp {
+        parts.push("system calls filtered".to_owned());
+    }
+    if parts.is_empty() {
+        parts.push("OFF: agents can read your files and use the network".to_owned());
+    }
+    parts.extend(in_force.limits.memory_bytes.map(|bytes| format!("{} MiB of memory", bytes >> 20)));
+    parts.extend(in_force.limits.processes.map(|processes| format!("{processes} processes")));
+    let missing: String = in_force.missing.iter().map(|sentence| format!("\n  missing: {sentence}")).collect();
+    parts.join(", ") + &missing
+}
+
+/// A score without needless digits.
+fn number_of(score: f64) -> String {
+    let text = format!("{score:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,103 @@
+//! What a match is to be played with: the game, the agents, the sandbox. Each that can't be is told in one sentence.
+
+use std::path::PathBuf;
+
+use arena_match::{Agent, Confinement, Launcher, Limits, SandboxMode};
+use arena_model::{GameType, Seed, Setup};
+use serde_json::{Map, Value, json};
+
+use crate::args::{Sandbox, SandboxArgs};
+use crate::exit::{Exit, Failure};
+
+/// The verb, hidden from people, by which this program becomes the launcher of an agent's process.
+pub const LAUNCH: &str = "launch-agent";
+
+/// The game of this name.
+pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
+    arena_games::find(name).ok_or_else(|| {
+        let names: Vec<&str> = arena_games::GAMES.iter().map(|game| game.name).collect();
+        Failure::new(Exit::Usage, format_args!("there is no game `{name}`; there are {}", names.join(", ")))
+    })
+}
+
+/// The agent that the user named by a path or an address.
+pub fn find_agent(text: &str) -> Result<Agent, Failure> {
+    Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
+}
+
+/// The agent that a command line starts.
+pub fn find_command(words: &[String]) -> Result<Agent, Failure> {
+    Agent::command(words, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
+}
+
+fn search_path() -> String {
+    std::env::var("PATH").unwrap_or_default()
+}
+
+/// Gives agents of the same name different ones: `bot`, `bot #2`.
+pub fn tell_apart(agents: &mut [Agent]) {
+    for number in 1..agents.len() {
+        let (before, rest) = agents.split_at_mut(number);
+        let same = before.iter().filter(|agent| agent.path == rest[0].path || agent.name == rest[0].name).count();
+        if same > 0 {
+            rest[0].name = format!("{} #{}", rest[0].name, same + 1);
+        }
+    }
+}
+
+/// Refuses options and numbers of agents that the game can't be played with.
+pub fn try_start(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
+    start(game, options, agents).map(|_| ())
+}
+
+/// What is told of a game: its name, seats and limits, and each option with its usual value.
+pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
+    let options = start(game, &Map::new(), *game.seats.start())?.config();
+    Ok(json!({
+        "name": game.name,
+        "description": game.description,
+        "update_mode": game.mode,
+        "agents": {"least": game.seats.start(), "most": game.seats.end()},
+        "limits": game.limits,
+        "options": options,
+    }))
+}
+
+fn start(
+    game: &'static GameType,
+    options: &Map<String, Value>,
+    agents: usize,
+) -> Result<Box<dyn arena_model::AnyGame>, Failure> {
+    let seed = Seed::from_number(0);
+    let setup = Setup { agents: arena_match::agent_ids(&seed, agents), seed };
+    game.start(options, setup).map_err(|error| Failure::caused(Exit::Usage, &error))
+}
+
+/// A seed that nobody can know before.
+pub fn draw_seed() -> Result<Seed, Failure> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("the system gives no randomness: {error}")))?;
+    Ok(Seed(bytes))
+}
+
+/// What agents' processes are held in by.
+pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("this program can't be found: {error}")))?;
+    let missing = args.expose.iter().find(|path| !path.exists());
+    if let Some(path) = missing {
+        return Err(Failure::new(Exit::Usage, format_args!("--expose: there is no {}", path.display())));
+    }
+    let expose: Vec<PathBuf> = args.expose.clone();
+    Ok(Confinement {
+        launcher: Launcher { program, args: vec![LAUNCH.into()] },
+        mode: match args.sandbox {
+            Sandbox::On => SandboxMode::On,
+            Sandbox::NoNamespaces => SandboxMode::NoNamespaces,
+            Sandbox::Off => SandboxMode::Off,
+        },
+        limits: Limits { memory_bytes: Some(args.memory << 20), ..Limits::default() },
+        expose,
+    })
+}

@@ -1,0 +1,318 @@
+//! Agents: what a user names is found on the disk, and how to start it and speak to it is made out. Starting is `process`' and `http`'s.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::message::Dialect;
+
+/// An agent that can be seated in matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// As the user named it: a path, an address, or a command line. `agent_path` in results.
+    pub path: String,
+    /// What to call it unless it says its name: that of the file, the folder, or in the manifest.
+    pub name: String,
+    /// Its version, if the manifest says it.
+    pub version: Option<String>,
+    /// Where it looks for the state.
+    pub dialect: Dialect,
+    /// How to reach it.
+    pub channel: Channel,
+}
+
+/// How an agent is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Channel {
+    /// A process of ours, over its standard input and output.
+    Stdio(Command),
+    /// Somebody else's server: a POST for each message.
+    Http(String),
+}
+
+/// How an agent's process is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program, as an absolute path.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// The agent's own folder, which it may read.
+    pub folder: PathBuf,
+}
+
+/// What a user named isn't an agent. A sentence for whoever typed it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct AgentError(String);
+
+/// `manifest.json` beside an agent. Keys that aren't ours are somebody else's.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Manifest {
+    name: Option<String>,
+    version: Option<String>,
+    dialect: Option<Dialect>,
+    channel: Option<ChannelName>,
+    url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ChannelName {
+    Stdio,
+    Http,
+}
+
+/// What a folder's agent is called, in the order in which it is looked for.
+const IN_FOLDER: [&str; 3] = ["agent", "agent.py", "agent.js"];
+
+/// What runs a file that can't be run by itself, by the end of its name.
+const INTERPRETERS: [(&str, &str); 3] = [("py", "python3"), ("js", "node"), ("mjs", "node")];
+
+impl Agent {
+    /// The agent at a path or an address. `search` is the value of `PATH`, for the interpreters of scripts.
+    ///
+    /// # Errors
+    /// When there is none, or it can't be run; says what to do about it.
+    pub fn find(text: &str, search: &str) -> Result<Agent, AgentError> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return Ok(Agent {
+                path: text.to_owned(),
+                name: text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/').to_owned(),
+                version: None,
+                dialect: Dialect::default(),
+                channel: Channel::Http(text.to_owned()),
+            });
+        }
+        let path = Path::new(text);
+        let metadata = fs::metadata(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => AgentError(format!("there is no agent at {text}")),
+            _ => AgentError(format!("the agent at {text} can't be read: {error}")),
+        })?;
+        let path =
+            path.canonicalize().map_err(|error| AgentError(format!("the agent at {text} can't be read: {error}")))?;
+        let (folder, name) = match metadata.is_dir() {
+            true => (path.clone(), path.file_name()),
+            false => (path.parent().unwrap_or(Path::new("/")).to_owned(), path.file_stem()),
+        };
+        let name = name.map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
+        let manifest = Manifest::beside(&folder)?;
+        let channel = match (manifest.channel, manifest.url) {
+            (Some(ChannelName::Http), Some(url)) => Channel::Http(url),
+            (Some(ChannelName::Http), None) => {
+                return Err(AgentError(format!(
+                    "{}: the channel is http, but `url` is missing",
+                    folder.join("manifest.json").display()
+                )));
+            }
+            _ => Channel::Stdio(Command::of(text, &path, &folder, metadata.is_dir(), search)?),
+        };
+        Ok(Agent {
+            path: text.to_owned(),
+            // One manifest may stand beside several agents that are files; then it can't name them.
+            name: manifest.name.filter(|_| metadata.is_dir()).unwrap_or(name),
+            version: manifest.version,
+            dialect: manifest.dialect.unwrap_or_default(),
+            channel,
+        })
+    }
+
+    /// The agent that a command line starts: a program and its arguments. Arguments that name a file are made absolute, since agents
+    /// run in a folder of their own; the folder of the first is the agent's.
+    ///
+    /// # Errors
+    /// When the program isn't there.
+    pub fn command(words: &[String], search: &str) -> Result<Agent, AgentError> {
+        let Some((program, args)) = words.split_first() else {
+            return Err(AgentError("a command line for an agent is empty".to_owned()));
+        };
+        let found = which(program, search)
+            .ok_or_else(|| AgentError(format!("there is no program `{program}` to run an agent with")))?;
+        let mut folder = None;
+        let args: Vec<OsString> = args
+            .iter()
+            .map(|arg| match Path::new(arg).canonicalize() {
+                Ok(path) if !arg.starts_with('-') && path.is_file() => {
+                    folder = folder.take().or_else(|| path.parent().map(Path::to_owned));
+                    path.into_os_string()
+                }
+                _ => arg.into(),
+            })
+            .collect();
+        let script = args.iter().find_map(|arg| Path::new(arg).file_stem().filter(|_| Path::new(arg).is_absolute()));
+        let name =
+            script.or(found.file_stem()).map_or_else(|| program.clone(), |name| name.to_string_lossy().into_owned());
+        let folder = folder.or_else(|| found.parent().map(Path::to_owned)).unwrap_or_else(|| PathBuf::from("/"));
+        let manifest = Manifest::beside(&folder)?;
+        Ok(Agent {
+            path: words.join(" "),
+            name,
+            version: manifest.version,
+            dialect: manifest.dialect.unwrap_or_default(),
+            channel: Channel::Stdio(Command { program: found, args, folder }),
+        })
+    }
+}
+
+impl Manifest {
+    /// The manifest in a folder; that of nobody if there is none.
+    fn beside(folder: &Path) -> Result<Manifest, AgentError> {
+        let path = folder.join("manifest.json");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Manifest::default()),
+            Err(error) => return Err(AgentError(format!("{} can't be read: {error}", path.display()))),
+        };
+        serde_json::from_str(&text).map_err(|error| AgentError(format!("{}: {error}", path.display())))
+    }
+}
+
+impl Command {
+    /// How to start the agent at `path`, which the user called `text`.
+    fn of(text: &str, path: &Path, folder: &Path, is_folder: bool, search: &str) -> Result<Command, AgentError> {
+        let file = match is_folder {
+            false => path.to_owned(),
+            true => {
+                let found = IN_FOLDER.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+                found.ok_or_else(|| {
+                    AgentError(format!("the folder {text} holds no agent: no file `agent`, `agent.py` or `agent.js`"))
+                })?
+            }
+        };
+        let mode = fs::metadata(&file).map_or(0, |metadata| metadata.permissions().mode());
+        let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == ending).map(|(_, program)| *program);
+        match (mode & 0o111 != 0, interpreter) {
+            (true, _) => Ok(Command { program: file, args: Vec::new(), folder: folder.to_owned() }),
+            (false, Some(interpreter)) => {
+                let program = which(interpreter, search).ok_or_else(|| {
+                    AgentError(format!("{text} needs `{interpreter}`, and there is no such program in PATH"))
+                })?;
+                Ok(Command { program, args: vec![file.into_os_string()], folder: folder.to_owned() })
+            }
+            (false, None) => Err(AgentError(format!("{} isn't executable (chmod +x makes it so)", file.display()))),
+        }
+    }
+}
+
+/// The program of this name: a path, or a name to be looked for in `search`, the value of `PATH`.
+fn which(program: &str, search: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return std::path::absolute(program).ok().filter(is_program);
+    }
+    search
+        .split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(|folder| Path::new(folder).join(program))
+        .find(is_program)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// A folder with an agent of each sort.
+    fn kit() -> tempfile::TempDir {
+        let kit = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str, mode: u32| {
+            let path = kit.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        put("bot", "", 0o755);
+        put("bot.py", "", 0o644);
+        put("notes.txt", "", 0o644);
+        put("native/agent", "", 0o755);
+        put("script/agent.py", "", 0o644);
+        put("script/manifest.json", r#"{"dialect": "flat", "name": "Script", "version": "2", "author": "x"}"#, 0o644);
+        put("far/manifest.json", r#"{"channel": "http", "url": "http://127.0.0.1:9/x"}"#, 0o644);
+        put("nowhere/manifest.json", r#"{"channel": "http"}"#, 0o644);
+        put("wrong/agent", "", 0o755);
+        put("wrong/manifest.json", r#"{"dialect": "klingon"}"#, 0o644);
+        put("empty/readme", "", 0o644);
+        put("bin/python3", "", 0o755);
+        kit
+    }
+
+    #[track_caller]
+    fn check(name: &str, expected: Expect) {
+        let kit = kit();
+        let root = kit.path().canonicalize().unwrap();
+        let root = root.to_str().unwrap();
+        let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
+        let told = match Agent::find(&named, &format!("relative:{root}/bin")) {
+            Ok(Agent { name, version, dialect, channel, .. }) => format!("{name} {version:?} {dialect:?} {channel:?}"),
+            Err(error) => format!("error: {error}"),
+        };
+        expected.assert_eq(&told.replace(root, "ROOT"));
+    }
+
+    #[test]
+    fn files_folders_and_addresses_are_agents() {
+        check("bot", expect![[r#"bot None Both Stdio(Command { program: "ROOT/bot", args: [], folder: "ROOT" })"#]]);
+        check(
+            "bot.py",
+            expect![[
+                r#"bot None Both Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/bot.py"], folder: "ROOT" })"#
+            ]],
+        );
+        check(
+            "native",
+            expect![[
+                r#"native None Both Stdio(Command { program: "ROOT/native/agent", args: [], folder: "ROOT/native" })"#
+            ]],
+        );
+        check(
+            "script",
+            expect![[
+                r#"Script Some("2") Flat Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/script/agent.py"], folder: "ROOT/script" })"#
+            ]],
+        );
+        check("far", expect![[r#"far None Both Http("http://127.0.0.1:9/x")"#]]);
+        check("http://127.0.0.1:9/", expect![[r#"127.0.0.1:9 None Both Http("http://127.0.0.1:9/")"#]]);
+    }
+
+    #[test]
+    fn what_is_no_agent_is_told_in_a_sentence() {
+        check("absent", expect!["error: there is no agent at ROOT/absent"]);
+        check("notes.txt", expect!["error: ROOT/notes.txt isn't executable (chmod +x makes it so)"]);
+        check(
+            "empty",
+            expect!["error: the folder ROOT/empty holds no agent: no file `agent`, `agent.py` or `agent.js`"],
+        );
+        check(
+            "wrong",
+            expect![
+                "error: ROOT/wrong/manifest.json: unknown variant `klingon`, expected one of `both`, `spec`, `flat` at line 1 column 21"
+            ],
+        );
+        check("nowhere", expect!["error: ROOT/nowhere/manifest.json: the channel is http, but `url` is missing"]);
+    }
+
+    #[test]
+    fn a_command_line_is_an_agent() {
+        let kit = kit();
+        let root = kit.path().canonicalize().unwrap();
+        let words = ["python3", "-u", root.join("bot.py").to_str().unwrap(), "--level=3"].map(str::to_owned);
+        let search = root.join("bin");
+        let agent = Agent::command(&words, search.to_str().unwrap()).unwrap();
+        let command = Command {
+            program: root.join("bin/python3"),
+            args: ["-u".into(), root.join("bot.py").into_os_string(), "--level=3".into()].into(),
+            folder: root.clone(),
+        };
+        assert_eq!((agent.name.as_str(), agent.channel), ("bot", Channel::Stdio(command)));
+        let error = Agent::command(&["python9".to_owned()], search.to_str().unwrap()).unwrap_err();
+        expect!["there is no program `python9` to run an agent with"].assert_eq(&error.to_string());
+    }
+}

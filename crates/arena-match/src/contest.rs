@@ -1,0 +1,326 @@
+//! Contests: a match from its plan to its result, with agents that are found, started and seated here.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use arena_model::{AgentId, GameType, Seed, Setup, TimeLimits, Verdict};
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde_json::{Map, Value, json};
+
+use crate::agent::{Agent, Channel};
+use crate::body::{Body, End, Log};
+use crate::http;
+use crate::link::Link;
+use crate::play::{MatchError, Played, Player, Table, Watch, agent_ids};
+use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, SandboxMode, Spec, StartError};
+use crate::replay::Recorder;
+use crate::report::{MatchResult, SeatResult};
+use crate::seat::{Fault, Seat};
+use crate::stderr::Stderr;
+
+/// What is to be played, by whom, and how.
+#[derive(Clone)]
+pub struct Plan<'a> {
+    /// The game.
+    pub game: &'static GameType,
+    /// Keys of its config that shall differ from the usual.
+    pub options: &'a Map<String, Value>,
+    /// All that is random comes of this.
+    pub seed: Seed,
+    /// How long agents may take.
+    pub limits: TimeLimits,
+    /// The agents, in the order of their seats.
+    pub agents: Vec<&'a Agent>,
+    /// What holds their processes in.
+    pub confinement: &'a Confinement,
+}
+
+/// What holds the processes of agents in.
+#[derive(Debug, Clone)]
+pub struct Confinement {
+    /// The program that starts them.
+    pub launcher: Launcher,
+    /// How they are confined.
+    pub mode: SandboxMode,
+    /// What they may use.
+    pub limits: Limits,
+    /// What else they may read.
+    pub expose: Vec<PathBuf>,
+}
+
+/// What a match leaves behind.
+#[derive(Debug)]
+pub struct Contest {
+    /// The result, as it is printed. `replay_file` is the caller's to fill in.
+    pub result: MatchResult,
+    /// For the owner of each agent, by seat.
+    pub logs: Vec<OwnerLog>,
+}
+
+/// What the owner of an agent should know of its match.
+#[derive(Debug)]
+pub struct OwnerLog {
+    /// What the agent wrote to stderr.
+    pub stderr: Log,
+    /// What it got wrong in the protocol, in order.
+    pub faults: Vec<Fault>,
+    /// Why it was disqualified, if it was.
+    pub verdict: Option<(Verdict, String)>,
+}
+
+/// Plays a match, on the calling thread. Whatever comes of it, no process of an agent is left when this returns.
+///
+/// # Errors
+/// See [`MatchError`]. What agents do is never an error.
+pub fn hold<'a>(
+    plan: &'a Plan<'a>,
+    replay: Option<&'a mut (dyn Write + Send)>,
+    watch: Option<&'a mut dyn Watch>,
+    called_off: &'a AtomicBool,
+) -> Result<Contest, MatchError> {
+    let ids = agent_ids(&plan.seed, plan.agents.len());
+    let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
+    let (players, sandbox) = seat_all(plan, &ids)?;
+    let table = Table::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
+    let played = table.recorded_by(replay.map(Recorder::new)).watched_by(watch).play()?;
+    Ok(Contest { result: result(plan, &played, sandbox), logs: owner_logs(played) })
+}
+
+fn result(plan: &Plan<'_>, played: &Played, sandbox: Value) -> MatchResult {
+    let ms = |duration: Duration| (duration.as_secs_f64() * 1e6).round() / 1e3;
+    let mut scores: Vec<SeatResult> = (played.seats.iter().zip(&plan.agents).enumerate())
+        .map(|(number, (seat, agent))| SeatResult {
+            agent_id: seat.id.clone(),
+            name: seat.name.clone(),
+            version: seat.version.clone(),
+            agent_path: agent.path.clone(),
+            seat: number,
+            rank: played.ranks[number],
+            score: played.scores[number],
+            tainted: seat.out.is_some(),
+            tainted_reason: seat.out.as_ref().map(|out| out.verdict),
+            tainted_detail: seat.out.as_ref().map(|out| out.detail.clone()),
+            faults: seat.faults,
+            time_used_ms: ms(seat.used),
+            longest_step_ms: ms(seat.longest),
+        })
+        .collect();
+    scores.sort_by_key(|score| (score.rank, score.seat));
+    MatchResult {
+        game: plan.game.name,
+        has_tainted_agent: scores.iter().any(|score| score.tainted),
+        scores,
+        outcome: played.outcome.clone(),
+        replay_file: None,
+        seed: plan.seed.reveal(),
+        epochs: played.epochs,
+        sandbox,
+    }
+}
+
+fn owner_logs(played: Played) -> Vec<OwnerLog> {
+    let Played { seats, logs, faults, .. } = played;
+    let log = |(seat, stderr): (Seat, Log)| OwnerLog {
+        stderr,
+        faults: faults.iter().filter(|fault| fault.seat == seat.number).cloned().collect(),
+        verdict: seat.out.map(|out| (out.verdict, out.detail)),
+    };
+    seats.into_iter().zip(logs).map(log).collect()
+}
+
+/// Starts all agents at once and seats them; tells what is in force. An agent that doesn't start is seated and out.
+fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
+    let started: Vec<Result<Started, StartError>> = plan.agents.iter().map(|agent| start(agent, plan)).collect();
+    let mut sandbox = Value::Null;
+    let mut players = Vec::new();
+    for (number, (started, agent)) in started.into_iter().zip(&plan.agents).enumerate() {
+        let (name, version) = (agent.name.clone(), agent.version.clone());
+        let mut seat = Seat::new(number, ids[number].clone(), name, version, agent.dialect, plan.limits);
+        let body = started.and_then(|started| started.settle(&mut sandbox));
+        let (link, body): (Link, Box<dyn Body>) = match body {
+            Ok(parts) => parts,
+            Err(error) if error.is_of_the_agent() => {
+                seat.disqualify(Verdict::StartupFail, error.to_string());
+                (Link::dead().map_err(MatchError::System)?, Box::new(Absent))
+            }
+            Err(error) => return Err(MatchError::Start(error.to_string())),
+        };
+        players.push(Player { seat, link, body });
+    }
+    Ok((players, sandbox))
+}
+
+/// An agent that was told to start.
+enum Started {
+    Process(Box<Process>),
+    Server(Link, http::Server),
+}
+
+fn start(agent: &Agent, plan: &Plan<'_>) -> Result<Started, StartError> {
+    match &agent.channel {
+        Channel::Stdio(command) => {
+            let confinement = plan.confinement;
+            let spec = Spec {
+                program: command.program.clone(),
+                args: command.args.clone(),
+                folder: command.folder.clone(),
+                env: Vec::new(),
+                expose: confinement.expose.clone(),
+                sandbox: confinement.mode,
+                limits: confinement.limits,
+            };
+            process::start(&confinement.launcher, &spec).map(|process| Started::Process(Box::new(process)))
+        }
+        Channel::Http(url) => {
+            // The match's own deadlines are shorter; this one is for posts that nobody waits for any more.
+            let patience = Duration::from_millis(plan.limits.step_ms + plan.limits.bank_ms) + Duration::from_secs(10);
+            let (link, server) =
+                http::connect(url, patience).map_err(|error| StartError::Spec { reason: error.to_string() })?;
+            Ok(Started::Server(link, server))
+        }
+    }
+}
+
+impl Started {
+    /// Waits until the agent runs. Notes what is in force, unless another agent's has been noted.
+    fn settle(self, sandbox: &mut Value) -> Result<(Link, Box<dyn Body>), StartError> {
+        match self {
+            Started::Process(process) => {
+                let mut process = *process;
+                let in_force = process.in_force()?;
+                if sandbox.is_null() {
+                    *sandbox = json!(in_force);
+                }
+                let (link, bot) = Bot::of(process).map_err(|error| StartError::Spec { reason: error.to_string() })?;
+                Ok((link, Box::new(bot)))
+            }
+            Started::Server(link, server) => Ok((link, Box::new(server))),
+        }
+    }
+}
+
+/// An agent that is a process of ours.
+struct Bot {
+    process: Option<Process>,
+    stderr: Stderr,
+    limits_memory: Option<u64>,
+}
+
+impl Bot {
+    fn of(mut process: Process) -> io::Result<(Link, Bot)> {
+        let stdin = process.stdin.take().ok_or_else(|| io::Error::other("the agent's input was taken before"))?;
+        let (stdout, stderr) = (process.stdout.try_clone()?, process.stderr.try_clone()?);
+        let limits_memory = process.in_force().ok().and_then(|in_force| in_force.limits.memory_bytes);
+        let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
+        Ok((Link::new(stdin, stdout), bot))
+    }
+
+    fn end(&self, ended: &Ended) -> End {
+        let (mut sentence, is_killed) = match ended.how {
+            How::Exited(code) => (format!("exited with code {code}"), false),
+            How::Signalled(signal) => (format!("was ended by signal {signal}{}", name_of(signal)), false),
+            How::Killed(KillReason::Memory) => ("took more memory than it may".to_owned(), true),
+            How::Killed(KillReason::Processes) => ("had more processes than it may".to_owned(), false),
+            How::Killed(KillReason::Asked) => ("was stopped".to_owned(), false),
+            How::NotStarted => ("didn't start".to_owned(), false),
+            How::Unknown => ("ended, and nobody can tell how".to_owned(), false),
+        };
+        // An agent that asks for more than it may gets none, and ends of that by itself, each in its own way.
+        let is_at_limit = self.limits_memory.is_some_and(|limit| ended.max_rss_bytes >= limit / 10 * 8);
+        if is_at_limit && !is_killed {
+            sentence += " when it ran out of memory";
+        }
+        End { sentence, is_out_of_memory: is_killed || is_at_limit }
+    }
+}
+
+/// The signals by which programs usually end.
+fn name_of(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        25 => " (SIGXFSZ)",
+        31 => " (SIGSYS)",
+        _ => "",
+    }
+}
+
+impl Body for Bot {
+    fn ended(&mut self, patience: Duration) -> Option<End> {
+        let ended = self.process.as_mut()?.ended(patience)?.clone();
+        Some(self.end(&ended))
+    }
+
+    fn is_flooding(&self) -> bool {
+        self.stderr.is_flooding()
+    }
+
+    fn kill(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.kill();
+        }
+    }
+
+    fn finish(&mut self, grace: Duration) -> Log {
+        if let Some(process) = self.process.take() {
+            process.wait(grace);
+        }
+        self.stderr.finish()
+    }
+}
+
+/// Nobody: the body of an agent that didn't start.
+struct Absent;
+
+impl Body for Absent {
+    fn ended(&mut self, _patience: Duration) -> Option<End> {
+        None
+    }
+
+    fn is_flooding(&self) -> bool {
+        false
+    }
+
+    fn kill(&mut self) {}
+
+    fn finish(&mut self, _grace: Duration) -> Log {
+        Log::default()
+    }
+}
+
+impl Link {
+    /// A link to nobody.
+    fn dead() -> Result<Link, rustix::io::Errno> {
+        let (_, input) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, _) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok(Link::new(input, output))
+    }
+}
+
+impl StartError {
+    /// Whether it is the agent that is wrong, rather than the system it should run on.
+    fn is_of_the_agent(&self) -> bool {
+        match self {
+            StartError::NotFound { .. }
+            | StartError::NotAFile { .. }
+            | StartError::NotExecutable { .. }
+            | StartError::NotReadable { .. }
+            | StartError::MissingInterpreter { .. }
+            | StartError::Format { .. }
+            | StartError::Refused { .. } => true,
+            StartError::Spec { .. }
+            | StartError::NoSandbox { .. }
+            | StartError::Setup { .. }
+            | StartError::Launcher { .. }
+            | StartError::Vanished
+            | StartError::TooSlow { .. } => false,
+        }
+    }
+}

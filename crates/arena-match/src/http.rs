@@ -1,0 +1,121 @@
+//! Agents behind HTTP: a thread takes each message from a pipe, posts it, and puts the answer on another pipe as one line. So the
+//! match loop knows pipes only, and its deadlines hold for servers too.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::body::{Body, End, Log};
+use crate::link::{Link, MAX_LINE};
+
+/// An agent that is somebody's server.
+pub struct Server {
+    thread: Option<JoinHandle<()>>,
+    end: Arc<OnceLock<String>>,
+}
+
+/// Makes a link to the server at `url`. Nothing is sent yet. A post that takes longer than `patience` is given up; the match's own
+/// deadlines are shorter.
+///
+/// # Errors
+/// When the system gives no pipes or no thread.
+pub fn connect(url: &str, patience: Duration) -> io::Result<(Link, Server)> {
+    let (messages, input) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (output, answers) = pipe_with(PipeFlags::CLOEXEC)?;
+    for fd in [&input, &output] {
+        fcntl_setfl(fd, OFlags::NONBLOCK)?;
+    }
+    let end = Arc::new(OnceLock::new());
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(patience))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .build()
+        .into();
+    let carry = {
+        let (url, end) = (url.to_owned(), end.clone());
+        move || {
+            // However it ends, both pipes are closed then, and the match sees it.
+            if let Err(sentence) = carry(&agent, &url, File::from(messages), File::from(answers)) {
+                let _ = end.set(sentence);
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("http agent".to_owned()).spawn(carry)?;
+    Ok((Link::new(input, output), Server { thread: Some(thread), end }))
+}
+
+/// Carries messages and answers to and fro, until the match closes its pipe or the server can't be reached; then says why.
+fn carry(agent: &ureq::Agent, url: &str, messages: File, mut answers: File) -> Result<(), String> {
+    for message in BufReader::new(messages).lines() {
+        let Ok(message) = message else { return Ok(()) };
+        let response = agent.post(url).header("content-type", "application/json").send(message);
+        let mut response = response.map_err(|error| format!("can't be reached: {error}"))?;
+        let status = response.status();
+        let mut line = match status.is_success() {
+            // One byte more than a line may have, so that the match sees that it is too long.
+            true => {
+                let body = response.body_mut().with_config().limit(MAX_LINE as u64 + 2).read_to_vec();
+                body.unwrap_or_else(|error| match error {
+                    ureq::Error::BodyExceedsLimit(_) => vec![b' '; MAX_LINE + 2],
+                    error => format!("the answer broke off: {error}").into_bytes(),
+                })
+            }
+            false => format!("HTTP {status}").into_bytes(),
+        };
+        for byte in &mut line {
+            // Within JSON, line ends are but blanks.
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        if line.trim_ascii().is_empty() && line.len() <= MAX_LINE {
+            line = b"{}".to_vec();
+        }
+        line.push(b'\n');
+        if answers.write_all(&line).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+impl Body for Server {
+    fn ended(&mut self, patience: Duration) -> Option<End> {
+        self.join(patience);
+        let sentence = self.end.get().cloned()?;
+        Some(End { sentence, is_out_of_memory: false })
+    }
+
+    fn is_flooding(&self) -> bool {
+        false
+    }
+
+    fn kill(&mut self) {}
+
+    fn finish(&mut self, grace: Duration) -> Log {
+        // A post under way ends in its own time; nobody waits for what it brings.
+        self.join(grace);
+        Log::default()
+    }
+}
+
+impl Server {
+    /// Waits this long for the thread to end.
+    fn join(&mut self, patience: Duration) {
+        let by = Instant::now() + patience;
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
+            // A panic there has been reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Giving up rights for good: the user, limits, and rules on files and system calls.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope as LandlockScope,
+};
+use nix::libc;
+use nix::unistd::{Gid, Uid, geteuid, setgroups, setresgid, setresuid};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getpid, set_dumpable_behavior, setrlimit};
+use rustix::thread::set_no_new_privs;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter, sock_filter,
+};
+
+use super::{Plan, Setup};
+use crate::process::{InForce, Limits, StartError};
+
+/// The newest interface whose rights we ask for. Older kernels enforce what they know of them.
+const NEWEST_ABI: ABI = ABI::V9;
+
+/// Files and folders of `/etc` that programs read at their start. None says anything about users or services.
+pub(super) const ETC: [&str; 10] = [
+    "alternatives",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "ld.so.preload",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "pki/tls/openssl.cnf",
+    "ssl/openssl.cnf",
+];
+
+/// Devices that all programs may use.
+pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// What the agent shares with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Nothing: it has namespaces of its own.
+    Namespace,
+    /// Its user's processes, files and sockets.
+    User,
+}
+
+/// Becomes the unprivileged user for good, if there is one to become.
+pub(super) fn drop_to(id: Option<u32>) -> Result<(), StartError> {
+    let Some(id) = id else { return Ok(()) };
+    let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
+    setgroups(&[]).setup("leaving all groups")?;
+    setresgid(group, group, group).setup("changing the group")?;
+    setresuid(user, user, user).setup("changing the user")?;
+    // The change closes our own folder in /proc to us, which the user namespace needs. What runs is still our code.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).setup("opening our own folder in /proc")
+}
+
+/// Sets the limits that the kernel keeps.
+pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
+    let set = |resource, value: u64, name: &str| {
+        // A limit that is already lower can't be raised by everybody, and needn't be.
+        let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let value = value.min(hard);
+        setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).setup(name)
+    };
+    if let Some(bytes) = limits.memory_bytes {
+        // Not the address space: interpreters reserve far more of that than they use.
+        set(Resource::Data, bytes, "limiting memory")?;
+    }
+    if let Some(files) = limits.open_files {
+        set(Resource::Nofile, files.into(), "limiting open files")?;
+    }
+    if let Some(bytes) = limits.file_size_bytes {
+        set(Resource::Fsize, bytes, "limiting the size of files")?;
+    }
+    if let Some(processes) = limits.processes {
+        let counted_alone = in_force.namespaces.iter().any(|kind| kind == "user");
+        let places = match scope {
+            // One more for ourselves.
+            Scope::Namespace if counted_alone => u64::from(processes) + 1,
+            // All of this user's count, so the limit leaves room for those, and the watch counts the agent's own.
+            _ => processes_of_user() + 4 * u64::from(processes),
+        };
+        set(Resource::Nproc, places, "limiting processes")?;
+    }
+    set(Resource::Core, 0, "switching off memory dumps")
+}
+
+/// Processes and threads of this user, as far as they can be seen.
+fn processes_of_user() -> u64 {
+    let user = geteuid().as_raw();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter(|entry| entry.file_name().as_encoded_bytes()[0].is_ascii_digit());
+    let own = pids.filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.uid() == user));
+    own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(1, |threads| threads.count() as u64)).sum()
+}
+
+/// Puts the rules on files, sockets, signals and system calls in force, for this process and all below it.
+pub(super) fn by_rules(plan: &Plan, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
+    set_no_new_privs(true).setup("giving up new privileges")?;
+    let abi = by_landlock(plan, scope).map_err(|error| setup("setting up Landlock", &error))?;
+    in_force.landlock_abi = abi;
+    match (abi, scope) {
+        (None, Scope::User) => {
+            let lacks = "it has neither user namespaces nor Landlock that we may use".to_owned();
+            return Err(StartError::NoSandbox { lacks });
+        }
+        (None, Scope::Namespace) => in_force.missing.push(
+            "The kernel has no Landlock, so the agent's own view of the file system is all that keeps it from others."
+                .to_owned(),
+        ),
+        (Some(..=2), Scope::User) => in_force.missing.push(
+            "The kernel's Landlock is older than version 3, so files that the agent's user may write could be \
+             shortened."
+                .to_owned(),
+        ),
+        (Some(_), _) => {}
+    }
+    let signals_scoped = scope == Scope::Namespace || abi.is_some_and(|abi| abi >= 6);
+    if !signals_scoped {
+        in_force.missing.push(
+            "The kernel's Landlock is older than version 6, so the agent may send signals to itself only, not even to \
+             its children."
+                .to_owned(),
+        );
+    }
+    for program in filters(scope, signals_scoped).map_err(|error| setup("making the filter of system calls", &error))? {
+        apply_filter(&program).map_err(|error| setup("filtering system calls", &error))?;
+    }
+    in_force.seccomp = true;
+    Ok(())
+}
+
+fn setup(step: &str, error: &dyn std::fmt::Display) -> StartError {
+    StartError::Setup { step: step.to_owned(), reason: error.to_string() }
+}
+
+/// Returns the version in force, or `None` if the kernel has none.
+fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::RulesetError> {
+    let all = AccessFs::from_all(NEWEST_ABI);
+    let read = AccessFs::from_read(NEWEST_ABI);
+    let mut paths: Vec<(PathBuf, BitFlags<AccessFs>)> = vec![(plan.scratch.clone(), all)];
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    paths.extend(DEVICES.map(|path| (path.into(), device)));
+    match scope {
+        // What isn't for the agent isn't there.
+        Scope::Namespace => paths.extend([("/".into(), read), ("/tmp".into(), all)]),
+        Scope::User => {
+            // By number, since the link would be followed to the reader's own. Running the agent keeps the number.
+            let own = format!("/proc/{}", getpid().as_raw_pid()).into();
+            paths.extend(["/usr", "/bin", "/sbin"].map(|path| (path.into(), read)));
+            paths.extend(ETC.map(|name| (Path::new("/etc").join(name), read)));
+            paths.extend(top_level_libs().map(|path| (path, read)));
+            paths.extend(plan.exposures.iter().map(|exposure| (exposure.at.clone(), read)));
+            paths.push((own, read));
+        }
+    }
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .handle_access(AccessNet::from_all(NEWEST_ABI))?
+        .scope(LandlockScope::from_all(NEWEST_ABI))?
+        .create()?;
+    for (path, access) in paths {
+        // What isn't there needs no rule, and what we may not open, the agent may not either.
+        let Ok(fd) = PathFd::new(&path) else { continue };
+        let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST_ABI) };
+        rules = rules.add_rule(PathBeneath::new(fd, access))?;
+    }
+    let status = rules.restrict_self()?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Ok(None);
+    }
+    Ok(match status.landlock {
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.and_then(|abi| abi.try_into().ok()).or(Some(effective_abi as u32))
+        }
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
+    })
+}
+
+/// `/lib`, `/lib64` and the like.
+pub(super) fn top_level_libs() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("/").into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"lib")).map(|entry| entry.path())
+}
+
+/// Calls that no agent needs and that reach beyond it, or into parts of the kernel where most of its faults are found.
+const REFUSED: &[libc::c_long] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    // The machine.
+    libc::SYS_acct,
+    libc::SYS_bpf,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_init_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_perf_event_open,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
+    // Keys.
+    libc::SYS_add_key,
+    libc::SYS_keyctl,
+    libc::SYS_request_key,
+    // Memory that outlives processes.
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_shmget,
+];
+
+/// Calls for which programs have another way when the kernel doesn't know them: `clone3`, whose flags a filter can't see,
+/// memory that belongs to no process and so to no limit, and the ring that would do calls past the filter.
+const UNKNOWN: &[libc::c_long] = &[
+    libc::SYS_clone3,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+];
+
+/// Kinds of namespaces that `clone` could make.
+const NEW_NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWUTS,
+];
+
+/// First number of the calls of x86-64's second interface, which a list of the first one's numbers doesn't cover.
+const X32_CALLS: u32 = 0x4000_0000;
+
+/// The filters of system calls. Each call passes all of them; the strictest answer rules.
+fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+    let mut refused: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
+    let is = |argument, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
+    let differs =
+        |argument, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value);
+    let masked = |argument, mask: u64, value: u64| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
+    };
+    let mut clones = Vec::new();
+    for flag in NEW_NAMESPACES {
+        let flag = u64::from(flag.unsigned_abs());
+        clones.push(SeccompRule::new(vec![masked(0, flag, flag)?])?);
+    }
+    refused.insert(libc::SYS_clone, clones);
+    // Typing into a terminal from within it.
+    let ioctls = [libc::TIOCSTI, libc::TIOCLINUX];
+    let ioctls = ioctls.map(|call| SeccompRule::new(vec![is(1, call)?]));
+    refused.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<Result<_, seccompiler::BackendError>>()?);
+    let local = u64::from(libc::AF_UNIX.unsigned_abs());
+    match scope {
+        Scope::Namespace => {
+            refused.insert(libc::SYS_socket, vec![SeccompRule::new(vec![differs(0, local)?])?]);
+        }
+        Scope::User => {
+            // No rule can tell local sockets of others from one's own, so there are connected pairs only. Those of
+            // datagrams could still be pointed elsewhere.
+            refused.insert(libc::SYS_socket, Vec::new());
+            refused.insert(libc::SYS_connect, Vec::new());
+            let datagrams = u64::from(libc::SOCK_DGRAM.unsigned_abs());
+            refused.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![masked(1, 0xf, datagrams)?])?]);
+        }
+    }
+    if !signals_scoped {
+        let own = u64::from(std::process::id());
+        refused.insert(libc::SYS_kill, vec![SeccompRule::new(vec![differs(0, own)?])?]);
+        refused.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![differs(0, own)?])?]);
+        for call in
+            [libc::SYS_tkill, libc::SYS_pidfd_send_signal, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo]
+        {
+            refused.insert(call, Vec::new());
+        }
+    }
+    let unknown = UNKNOWN.iter().map(|&call| (call, Vec::new())).collect();
+    let mut programs = vec![program(refused, libc::EPERM)?, program(unknown, libc::ENOSYS)?];
+    if cfg!(target_arch = "x86_64") {
+        programs.push(without_second_interface());
+    }
+    Ok(programs)
+}
+
+fn program(calls: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, seccompiler::BackendError> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let answer = SeccompAction::Errno(errno.unsigned_abs());
+    SeccompFilter::new(calls, SeccompAction::Allow, answer, arch)?.try_into()
+}
+
+/// Refuses all calls of x86-64's second interface.
+fn without_second_interface() -> BpfProgram {
+    let step = |code: u32, jt: u8, k: u32| sock_filter { code: code as u16, jt, jf: 0, k };
+    vec![
+        // The number of the call is the first word of what a filter sees.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32_CALLS),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
+    ]
+}

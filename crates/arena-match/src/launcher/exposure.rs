@@ -1,0 +1,263 @@
+//! What of the file system an agent gets to see, besides the system's own programs: its folder, its interpreter wherever
+//! that is installed, and what the user names. Everything is read-only.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::program::{Head, look_up};
+use crate::process::StartError;
+use crate::process::wire::Order;
+
+/// Folders of the system that every agent sees. Those of the root's `lib*` come with them.
+const SYSTEM: [&str; 3] = ["/usr", "/bin", "/sbin"];
+
+/// Folders that hold many people's and programs' things. They are never shown whole because something in them is needed.
+const WIDE: [&str; 20] = [
+    "/", "/boot", "/dev", "/etc", "/gnu", "/home", "/media", "/mnt", "/nix", "/opt", "/proc", "/root", "/run", "/srv",
+    "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/tmp",
+];
+
+/// Stores whose packages need each other, so that one of them alone is of no use. They hold no secrets by design.
+const STORES: [&str; 2] = ["/nix/store", "/gnu/store"];
+
+/// Longest chain of links and interpreters that is followed.
+const MAX_STEPS: usize = 40;
+
+/// A file or folder the agent sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Exposure {
+    /// Where the agent finds it.
+    pub at: PathBuf,
+    /// Where it is, without any links.
+    pub source: PathBuf,
+}
+
+/// Where to look things up.
+pub(super) struct Places<'a> {
+    pub home: Option<PathBuf>,
+    pub search_path: &'a OsStr,
+}
+
+/// All that an agent sees, and sentences on what it doesn't.
+#[derive(Debug, Default)]
+pub(super) struct Chosen {
+    pub exposures: Vec<Exposure>,
+    pub notes: Vec<String>,
+}
+
+/// Chooses what an agent sees.
+pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Result<Chosen, StartError> {
+    let mut chosen = Chosen::default();
+    let spec = |reason: String| StartError::Spec { reason };
+    for path in &order.expose {
+        if is_ours(path) {
+            return Err(spec(format!("{} can't be exposed, because agents have their own", path.display())));
+        }
+        if !chosen.add(path) {
+            return Err(spec(format!("{} is to be exposed, but isn't there", path.display())));
+        }
+    }
+    if !order.folder.is_dir() {
+        return Err(spec(format!("{} is not a folder", order.folder.display())));
+    }
+    if is_wide(&order.folder, places.home.as_deref()) || is_wide(&canonical(&order.folder), places.home.as_deref()) {
+        chosen.notes.push(format!(
+            "The agent's folder {} holds more than the agent, so the agent sees no more of it than its program.",
+            order.folder.display()
+        ));
+        if program.starts_with(&order.folder) {
+            chosen.add(program);
+        }
+    } else {
+        chosen.add(&order.folder);
+    }
+    let mut steps = 0;
+    chosen.follow(program, order, places, &mut steps);
+    chosen.exposures.sort_by_key(|exposure| exposure.at.as_os_str().len());
+    chosen.exposures.dedup();
+    Ok(chosen)
+}
+
+/// The folders of a `PATH` in which an agent can see anything.
+pub(super) fn visible_path(search_path: &OsStr, exposures: &[Exposure]) -> OsString {
+    let is_visible =
+        |folder: &PathBuf| is_system(folder) || exposures.iter().any(|exposure| folder.starts_with(&exposure.at));
+    let folders = std::env::split_paths(search_path).filter(is_visible);
+    // Folders that came out of a `PATH` can always be joined to one.
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
+impl Chosen {
+    /// Adds a file or folder under its own name, and under the one it has without links: interpreters look
+    /// themselves up by that. False if it isn't there.
+    fn add(&mut self, path: &Path) -> bool {
+        let Ok(source) = fs::canonicalize(path) else { return false };
+        for at in [path.to_owned(), source.clone()] {
+            if !is_system(&at) {
+                self.exposures.push(Exposure { at, source: source.clone() });
+            }
+        }
+        true
+    }
+
+    /// Adds what a program needs: each link on the way to it, and its interpreter likewise.
+    fn follow(&mut self, program: &Path, order: &Order, places: &Places<'_>, steps: &mut usize) {
+        let mut file = program.to_owned();
+        while *steps < MAX_STEPS {
+            *steps += 1;
+            self.add_prefix(&file, order, places);
+            let Ok(target) = fs::read_link(&file) else { break };
+            let folder = file.parent().map(canonical).unwrap_or_default();
+            let target = folder.join(target);
+            // Without its dots, but with the links at its end, which are a step each.
+            file = match (target.parent(), target.file_name()) {
+                (Some(parent), Some(name)) => canonical(parent).join(name),
+                _ => break,
+            };
+        }
+        if let Ok(Head::Script(line)) = Head::of(program) {
+            if *steps >= MAX_STEPS {
+                return;
+            }
+            let by_env = line.by_env.and_then(|name| {
+                if Path::new(&name).is_absolute() { Some(name.into()) } else { look_up(&name, places.search_path) }
+            });
+            self.follow(&line.interpreter, order, places, steps);
+            if let Some(path) = by_env {
+                self.follow(&path, order, places, steps);
+            }
+        }
+    }
+
+    /// Adds the installation that a program belongs to: for one in `bin` or `shims` the folder above, for others theirs.
+    fn add_prefix(&mut self, file: &Path, order: &Order, places: &Places<'_>) {
+        let home = places.home.as_deref();
+        let Some(folder) = file.parent() else { return };
+        if is_system(&canonical(folder)) && is_system(folder) || folder.starts_with(&order.folder) {
+            return;
+        }
+        if let Some(store) = STORES.iter().find(|store| folder.starts_with(store)) {
+            self.add(Path::new(store));
+            return;
+        }
+        let is_bin = matches!(folder.file_name().and_then(OsStr::to_str), Some("bin" | "shims"));
+        let prefix = folder.parent().filter(|_| is_bin);
+        match prefix {
+            // Beside the programs that users install for themselves, `share` and `state` hold their data, keys too.
+            Some(prefix) if home.is_some_and(|home| prefix == home.join(".local")) => {
+                self.add(folder);
+                self.add(&prefix.join("lib"));
+            }
+            Some(prefix) if !is_wide(prefix, home) => {
+                self.add(prefix);
+            }
+            _ if !is_wide(folder, home) => {
+                self.add(folder);
+            }
+            _ => {
+                self.add(file);
+            }
+        }
+    }
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether all agents see this anyway.
+pub(super) fn is_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|folder| path.starts_with(folder)) || top_level_lib(path)
+}
+
+/// Whether this is in one of `/lib`, `/lib64` and the like.
+fn top_level_lib(path: &Path) -> bool {
+    let first = path.components().nth(1).and_then(|component| component.as_os_str().to_str());
+    first.is_some_and(|name| name.starts_with("lib"))
+}
+
+/// Whether an agent has one of its own in this place.
+fn is_ours(path: &Path) -> bool {
+    ["/", "/dev", "/proc", "/sys", "/tmp"].iter().any(|own| path == Path::new(own))
+}
+
+/// Whether a folder holds so much that it mustn't be shown because of one thing in it.
+fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
+    let is_a_home = folder.parent() == Some(Path::new("/home")) || folder.parent() == Some(Path::new("/Users"));
+    WIDE.iter().any(|wide| folder == Path::new(wide)) || is_a_home || home.is_some_and(|home| home.starts_with(folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::process::{Limits, SandboxMode};
+
+    fn executable(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// What a program in the `home` shows of it, relative to it.
+    fn shown(home: &Path, program: &str, folder: &str, search_path: &str) -> Vec<String> {
+        let program = home.join(program);
+        let order = Order {
+            program: program.clone(),
+            args: Vec::new(),
+            folder: home.join(folder),
+            env: Vec::new(),
+            search_path: search_path.into(),
+            home: Some(home.to_owned()),
+            expose: Vec::new(),
+            sandbox: SandboxMode::On,
+            limits: Limits::NONE,
+            scratch_in: PathBuf::new(),
+        };
+        let places = Places { home: Some(home.to_owned()), search_path: search_path.as_ref() };
+        let chosen = choose(&program, &order, &places).unwrap();
+        let relative = |exposure: &Exposure| exposure.at.strip_prefix(home).ok().map(|path| path.display().to_string());
+        let mut shown: Vec<_> = chosen.exposures.iter().filter_map(relative).collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn each_step_from_a_virtual_environment_to_its_interpreter_is_shown_and_nothing_beside_it() {
+        let home = tempfile::tempdir().unwrap();
+        let home = &fs::canonicalize(home.path()).unwrap();
+        executable(&home.join(".pyenv/versions/3/bin/python3.11"), "\x7fELF");
+        symlink("python3.11", home.join(".pyenv/versions/3/bin/python3")).unwrap();
+        fs::create_dir_all(home.join("bots/venv/bin")).unwrap();
+        symlink(home.join(".pyenv/versions/3/bin/python3"), home.join("bots/venv/bin/python")).unwrap();
+        let first_line = format!("#!{}/bots/venv/bin/python\n", home.display());
+        executable(&home.join("bots/mine/agent.py"), &first_line);
+        executable(&home.join("bots/other/agent.py"), &first_line);
+        let shown = shown(home, "bots/mine/agent.py", "bots/mine", "/usr/bin");
+        assert_eq!(shown, [".pyenv/versions/3", "bots/mine", "bots/venv"]);
+    }
+
+    #[test]
+    fn an_interpreter_that_env_finds_in_the_home_shows_neither_the_home_nor_its_data() {
+        let home = tempfile::tempdir().unwrap();
+        let home = &fs::canonicalize(home.path()).unwrap();
+        for folder in ["bin", ".local/bin"] {
+            executable(&home.join(folder).join("python9"), "\x7fELF");
+            executable(&home.join("mine/agent.py"), "#!/usr/bin/env -S python9 -u\n");
+            let search_path = format!("/usr/bin:{}", home.join(folder).display());
+            assert_eq!(shown(home, "mine/agent.py", "mine", &search_path), [folder, "mine"]);
+        }
+    }
+
+    #[test]
+    fn an_agent_that_lies_in_the_home_shows_itself_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let home = &fs::canonicalize(home.path()).unwrap();
+        executable(&home.join("agent.py"), "#!/bin/sh\n");
+        assert_eq!(shown(home, "agent.py", ".", "/usr/bin"), ["agent.py"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! Finding an agent's program, and saying in a sentence why it can't be run.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::process::StartError;
+
+/// Longest first line of a script that counts: the kernel reads as much.
+const FIRST_LINE: u64 = 256;
+
+/// How a binary begins.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Length of a binary's header, in bytes.
+const ELF_HEADER: usize = 64;
+
+/// The path of the program, after all checks that can be made before it is run.
+pub(super) fn find(program: &Path, search_path: &OsStr) -> Result<PathBuf, StartError> {
+    let name = program.display().to_string();
+    let path = if program.as_os_str().as_bytes().contains(&b'/') {
+        program.to_owned()
+    } else {
+        look_up(program.as_os_str(), search_path).ok_or_else(|| StartError::NotFound { program: name.clone() })?
+    };
+    let metadata = path.metadata().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StartError::NotFound { program: name.clone() },
+        _ => StartError::Refused { program: name.clone(), reason: error.to_string() },
+    })?;
+    if !metadata.is_file() {
+        return Err(StartError::NotAFile { program: name });
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(StartError::NotExecutable { program: name });
+    }
+    match Head::of(&path) {
+        Ok(Head::Script(line)) => {
+            if let Some(missing) = line.missing(search_path) {
+                let interpreter = missing.to_string_lossy().into_owned();
+                return Err(StartError::MissingInterpreter { program: name, interpreter });
+            }
+        }
+        Ok(Head::Other) => return Err(StartError::Format { program: name }),
+        // A binary that may be run but not read is fine.
+        Ok(Head::Binary) | Err(_) => {}
+    }
+    Ok(path)
+}
+
+/// The first executable file of this name in the folders of a `PATH`.
+pub(super) fn look_up(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(search_path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(
+        |path| path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0),
+    )
+}
+
+/// Whether the header of a binary names the kind of machine that our own names.
+fn is_for_this_machine(header: &[u8]) -> bool {
+    let mut own = [0; ELF_HEADER];
+    let read = File::open("/proc/self/exe").and_then(|mut file| file.read_exact(&mut own));
+    // The width of words, and the processor.
+    let kind = |header: &[u8]| (header[4], [header[18], header[19]]);
+    header.len() >= ELF_HEADER && (read.is_err() || kind(header) == kind(&own))
+}
+
+/// What a program is, by its first bytes.
+pub(super) enum Head {
+    Binary,
+    Script(FirstLine),
+    Other,
+}
+
+/// What a script's first line names.
+pub(super) struct FirstLine {
+    /// The interpreter.
+    pub(super) interpreter: PathBuf,
+    /// The program that `env` is to look up, if that is the interpreter.
+    pub(super) by_env: Option<OsString>,
+}
+
+impl Head {
+    pub(super) fn of(path: &Path) -> io::Result<Head> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(FIRST_LINE).read_to_end(&mut bytes)?;
+        if bytes.starts_with(ELF) {
+            return Ok(if is_for_this_machine(&bytes) { Head::Binary } else { Head::Other });
+        }
+        let Some(line) = bytes.strip_prefix(b"#!") else { return Ok(Head::Other) };
+        let line = line.split(|&byte| byte == b'\n').next().unwrap_or(line);
+        let mut words = line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+        let Some(interpreter) = words.next() else { return Ok(Head::Other) };
+        let interpreter = PathBuf::from(OsStr::from_bytes(interpreter));
+        let is_env = interpreter.file_name() == Some(OsStr::new("env"));
+        // Options and assignments of `env` come before the program.
+        let by_env = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'=')).filter(|_| is_env);
+        Ok(Head::Script(FirstLine { interpreter, by_env: by_env.map(|word| OsStr::from_bytes(word).to_owned()) }))
+    }
+}
+
+impl FirstLine {
+    /// What of it isn't there.
+    fn missing(&self, search_path: &OsStr) -> Option<OsString> {
+        if !self.interpreter.exists() {
+            return Some(self.interpreter.clone().into_os_string());
+        }
+        self.by_env.clone().filter(|name| {
+            let is_path = name.as_bytes().contains(&b'/');
+            if is_path { !Path::new(name).exists() } else { look_up(name, search_path).is_none() }
+        })
+    }
+}
+
+/// Why the system refused to run a program that [`find`] found nothing wrong with.
+pub(super) fn explain(program: &Path, dropped_to: Option<u32>, error: &io::Error) -> StartError {
+    let name = program.display().to_string();
+    match (error.kind(), dropped_to) {
+        (io::ErrorKind::PermissionDenied, Some(user_id)) => StartError::NotReadable { path: name, user_id },
+        // The file was there a moment ago, so it is what the file needs that isn't.
+        (io::ErrorKind::NotFound, _) => {
+            let interpreter = match Head::of(program) {
+                Ok(Head::Script(line)) => line.interpreter.display().to_string(),
+                _ => "that its header names".to_owned(),
+            };
+            StartError::MissingInterpreter { program: name, interpreter }
+        }
+        _ if error.raw_os_error() == Some(nix::libc::ENOEXEC) => StartError::Format { program: name },
+        _ => StartError::Refused { program: name, reason: error.to_string() },
+    }
+}
+
+/// Checks that the user we have become can read what the agent needs.
+pub(super) fn check_readable(plan: &super::Plan) -> Result<(), StartError> {
+    let Some(user_id) = plan.drop_to else { return Ok(()) };
+    let denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    let unreadable = |path: &Path| StartError::NotReadable { path: path.display().to_string(), user_id };
+    let whole_folder = plan.exposures.iter().any(|exposure| exposure.at == plan.folder);
+    if whole_folder && std::fs::read_dir(&plan.folder).is_err_and(denied) {
+        return Err(unreadable(&plan.folder));
+    }
+    // A script that its interpreter can't read would only say so on stderr.
+    let is_script = matches!(Head::of(&plan.program), Ok(Head::Script(_)));
+    let program_denied = File::open(&plan.program).is_err_and(denied);
+    if program_denied && (is_script || std::fs::metadata(&plan.program).is_err_and(denied)) {
+        return Err(unreadable(&plan.program));
+    }
+    for argument in plan.args.iter().map(Path::new).filter(|path| path.starts_with(&plan.folder)) {
+        if File::open(argument).is_err_and(denied) {
+            return Err(unreadable(argument));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! The file system that an agent with namespaces sees: put together on a temporary file system of its own, out of
+//! read-only views of the system's programs, the agent's folder and its interpreter.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_remount, unmount,
+};
+use rustix::process::{chdir, pivot_root};
+
+use super::confine::{DEVICES, ETC};
+use super::exposure::is_system;
+use super::{Plan, Setup};
+use crate::process::{InForce, StartError};
+
+/// Where the system's own root is while the new one is built.
+const OLD: &str = "/old";
+
+/// Size of the scratch file system if the size of files is without limit, in bytes.
+const SCRATCH_BYTES: u64 = 1 << 30;
+
+/// Most files in the scratch file system. Each takes memory of the kernel's.
+const SCRATCH_FILES: u32 = 16384;
+
+/// Builds it and moves into it; returns the scratch folder. `proc_self` is our folder in the system's `/proc`.
+pub(super) fn build(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Result<PathBuf, StartError> {
+    // What is mounted here from now on must not show up in the system's own view.
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).setup("parting from mounts")?;
+    enter_new_root().setup("making a new root")?;
+    system_programs().setup("showing the system's programs")?;
+    settings(plan).setup("writing /etc")?;
+    devices().setup("making /dev")?;
+    let scratch = scratch(plan).setup("making the scratch folder")?;
+    for exposure in &plan.exposures {
+        show(&exposure.source, &exposure.at).setup(&format!("showing {}", exposure.at.display()))?;
+    }
+    if let Err(error) = processes() {
+        in_force.missing.push(format!(
+            "The system allows agents no view of their processes in /proc ({error}), so their memory is limited for \
+             each process only."
+        ));
+    }
+    unmount(OLD, UnmountFlags::DETACH).setup("letting go of the system's root")?;
+    fs::remove_dir(OLD).setup("removing what is left of the system's root")?;
+    make_read_only(proc_self)?;
+    Ok(scratch)
+}
+
+fn enter_new_root() -> io::Result<()> {
+    // Any folder will do as the place to build in; what is mounted there is moved to the root at once.
+    let places = ["/tmp", "/mnt", "/var", "/usr"];
+    let place = places.into_iter().map(Path::new).find(|place| place.is_dir()).unwrap_or(Path::new("/dev"));
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", place, "tmpfs", flags, Some(c"mode=755,size=8m,nr_inodes=4096"))?;
+    let old = place.join("old");
+    make_folder(&old)?;
+    pivot_root(place, &old)?;
+    chdir("/")?;
+    Ok(())
+}
+
+/// A folder that everybody can enter, whatever the umask.
+fn make_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(path)
+}
+
+/// A place in the system's own root.
+fn old(path: &Path) -> PathBuf {
+    Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn system_programs() -> io::Result<()> {
+    for entry in fs::read_dir(OLD)?.flatten() {
+        let at = Path::new("/").join(entry.file_name());
+        if !is_system(&at) {
+            continue;
+        }
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, &at)?;
+        } else if kind.is_dir() {
+            make_folder(&at)?;
+            mount_bind_recursive(entry.path(), &at)?;
+        }
+    }
+    Ok(())
+}
+
+fn settings(plan: &Plan) -> io::Result<()> {
+    make_folder(Path::new("/etc"))?;
+    for name in ETC {
+        let at = Path::new("/etc").join(name);
+        let source = old(&at);
+        let Ok(metadata) = source.symlink_metadata() else { continue };
+        if let Some(folder) = at.parent() {
+            make_folder(folder)?;
+        }
+        if metadata.is_symlink() {
+            symlink(fs::read_link(&source)?, &at)?;
+        } else if metadata.is_dir() {
+            make_folder(&at)?;
+            mount_bind_recursive(&source, &at)?;
+        } else {
+            // A copy costs less than another mount. One that we may not read is none that programs need.
+            let _ = fs::copy(&source, &at);
+        }
+    }
+    let (user, group) = plan.drop_to.map_or((plan.user_id, plan.group_id), |id| (id, id));
+    let write = |name: &str, text: String| -> io::Result<()> {
+        let at = Path::new("/etc").join(name);
+        fs::write(&at, text)?;
+        fs::set_permissions(&at, Permissions::from_mode(0o644))
+    };
+    write("passwd", format!("agent:x:{user}:{group}::/tmp/agent:/bin/sh\n"))?;
+    write("group", format!("agent:x:{group}:\n"))?;
+    write("hosts", "127.0.0.1 localhost\n::1 localhost\n".to_owned())
+}
+
+fn devices() -> io::Result<()> {
+    make_folder(Path::new("/dev"))?;
+    for device in DEVICES.map(Path::new) {
+        File::create(device)?;
+        mount_bind_recursive(old(device), device)?;
+    }
+    symlink("/proc/self/fd", "/dev/fd")?;
+    for (number, name) in ["stdin", "stdout", "stderr"].into_iter().enumerate() {
+        symlink(format!("/proc/self/fd/{number}"), Path::new("/dev").join(name))?;
+    }
+    // Named shared memory and semaphores are files, which then count as such.
+    symlink("/tmp/.shm", "/dev/shm")
+}
+
+/// Mounts the agent's own `/tmp` and returns its folder in it.
+fn scratch(plan: &Plan) -> io::Result<PathBuf> {
+    let bytes = plan.limits.file_size_bytes.unwrap_or(SCRATCH_BYTES);
+    let options = CString::new(format!("mode=1777,size={bytes},nr_inodes={SCRATCH_FILES}"))?;
+    make_folder(Path::new("/tmp"))?;
+    mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(options.as_c_str()))?;
+    let is_taken = |path: &Path| plan.exposures.iter().any(|exposure| exposure.at.starts_with(path));
+    let names = ["agent", "agent-scratch", "arena-agent-scratch"].map(|name| Path::new("/tmp").join(name));
+    let scratch = names.into_iter().find(|path| !is_taken(path)).unwrap_or_else(|| "/tmp/.agent".into());
+    for folder in [scratch.as_path(), Path::new("/tmp/.shm")] {
+        DirBuilder::new().mode(0o700).create(folder)?;
+        chown(folder, plan.drop_to, plan.drop_to)?;
+    }
+    Ok(scratch)
+}
+
+/// Shows a file or folder of the system at this place.
+fn show(source: &Path, at: &Path) -> io::Result<()> {
+    let source = old(source);
+    let is_folder = source.metadata()?.is_dir();
+    if let (Ok(there), Ok(wanted)) = (at.metadata(), source.metadata()) {
+        use std::os::unix::fs::MetadataExt;
+        // Shown with a folder above it.
+        if (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()) {
+            return Ok(());
+        }
+    } else if is_folder {
+        make_folder(at)?;
+    } else {
+        make_folder(at.parent().unwrap_or(Path::new("/")))?;
+        File::create_new(at)?;
+    }
+    Ok(mount_bind_recursive(&source, at)?)
+}
+
+fn processes() -> io::Result<()> {
+    make_folder(Path::new("/proc"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    // Processes only: the rest tells of the machine. Kernels before 5.8 can't leave it out.
+    mount("proc", "/proc", "proc", flags, Some(c"subset=pid"))
+        .or_else(|_| mount("proc", "/proc", "proc", flags, None))?;
+    Ok(())
+}
+
+/// Makes everything read-only that isn't the agent's own. Each mount keeps what else is forbidden on it.
+fn make_read_only(proc_self: &File) -> Result<(), StartError> {
+    let table = openat(proc_self, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut text = Vec::new();
+    File::from(table.setup("listing mounts")?).read_to_end(&mut text).setup("listing mounts")?;
+    for line in text.split(|&byte| byte == b'\n') {
+        let mut words = line.split(|&byte| byte == b' ').skip(4);
+        let (Some(at), Some(options)) = (words.next(), words.next()) else { continue };
+        let at = unescape(at);
+        if at == Path::new("/tmp") || at == Path::new("/proc") {
+            continue;
+        }
+        let mut flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID;
+        if !at.starts_with("/dev") {
+            flags |= MountFlags::NODEV;
+        }
+        for option in options.split(|&byte| byte == b',') {
+            flags |= match option {
+                b"nodev" => MountFlags::NODEV,
+                b"noexec" => MountFlags::NOEXEC,
+                b"noatime" => MountFlags::NOATIME,
+                b"nodiratime" => MountFlags::NODIRATIME,
+                b"relatime" => MountFlags::RELATIME,
+                _ => MountFlags::empty(),
+            };
+        }
+        mount_remount(&at, flags, c"").setup(&format!("making {} read-only", at.display()))?;
+    }
+    Ok(())
+}
+
+/// The path that the kernel wrote with octal escapes for spaces and the like.
+fn unescape(word: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&byte, after)) = rest.split_first() {
+        let escaped = (byte == b'\\').then(|| after.get(..3)).flatten();
+        let number = escaped.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match number {
+            Some(number) => {
+                bytes.push(number);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn paths_of_mounts_come_back_as_they_were() {
+        assert_eq!(unescape(br"/a\040b\134c\\d"), Path::new(r"/a b\c\\d"));
+        assert_eq!(unescape(br"/end\04").as_os_str().as_bytes(), br"/end\04");
+    }
+}

@@ -1,0 +1,485 @@
+//! Links: the two pipes to an agent, read and written without ever blocking, and the wait for answers over all of a match.
+//!
+//! Whatever an agent does with its ends, memory is bounded here: a line by [`MAX_LINE`], what it writes unasked by
+//! [`MAX_UNASKED`]. What an answer means is the referee's affair.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// The longest line that an agent may send, in bytes without its end.
+pub const MAX_LINE: usize = 1 << 20;
+
+/// As much as an agent may write beside its answers, at once and over the match, in bytes.
+const MAX_UNASKED: (usize, usize) = (1 << 20, 64 << 20);
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// How often a long wait looks whether the match has been called off.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What came of asking an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// A line, which [`Link::line`] gives until the agent is asked again.
+    Line,
+    /// Nothing until the deadline.
+    Late,
+    /// The agent closed its output, or it ended.
+    Closed,
+    /// A line longer than [`MAX_LINE`], or too much unasked.
+    Flood,
+    /// The match was called off.
+    Interrupted,
+}
+
+/// The pipes to one agent.
+#[derive(Debug)]
+pub struct Link {
+    input: Option<OwnedFd>,
+    output: OwnedFd,
+    /// What was read and not yet used: `buffer[start..end]`.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Up to where no line end was found.
+    searched: usize,
+    line: (usize, usize),
+    /// The rest of a line that began before the agent was asked belongs to no answer.
+    is_skipping: bool,
+    dropped: usize,
+    has_ended: bool,
+    is_closed: bool,
+}
+
+/// A question to an agent, and what comes of it.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Whom.
+    pub link: &'a mut Link,
+    /// Which seat; for the caller only.
+    pub seat: usize,
+    /// What: one or several lines.
+    pub message: &'a [u8],
+    /// How long the agent has, from when the message was written.
+    pub patience: Duration,
+    /// What came of it.
+    pub answer: Option<Answer>,
+    /// From when the message was written until the answer was seen.
+    pub used: Duration,
+    written: usize,
+    asked: Instant,
+    is_ready: bool,
+}
+
+impl<'a> Request<'a> {
+    /// A question that hasn't been asked yet.
+    pub fn new(link: &'a mut Link, seat: usize, message: &'a [u8], patience: Duration, now: Instant) -> Request<'a> {
+        Request {
+            link,
+            seat,
+            message,
+            patience,
+            answer: None,
+            used: Duration::ZERO,
+            written: 0,
+            asked: now,
+            is_ready: false,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    fn deadline(&self) -> Instant {
+        self.asked + self.patience
+    }
+
+    fn settle(&mut self, answer: Answer, now: Instant) {
+        self.used = now.saturating_duration_since(self.asked).min(self.patience);
+        self.answer = Some(answer);
+    }
+
+    /// Writes what the pipe takes. An agent that has closed its input isn't asked further; what it says decides.
+    fn write(&mut self) {
+        while self.written < self.message.len() {
+            let Some(input) = &self.link.input else { return };
+            match rustix::io::write(input, &self.message[self.written..]) {
+                Ok(written) => self.written += written,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => self.link.input = None,
+            }
+        }
+    }
+
+    /// Reads what is there, and settles the request if that is an answer, or the time is over.
+    fn look(&mut self, now: Instant, is_over: bool, is_answer: &mut impl FnMut(usize, &[u8]) -> bool) {
+        while let Some(answer) = self.link.read() {
+            if answer != Answer::Line || is_answer(self.seat, self.link.line()) {
+                return self.settle(answer, now);
+            }
+        }
+        if is_over {
+            self.settle(Answer::Late, now);
+        }
+    }
+
+    fn wants_to_write(&self) -> bool {
+        self.written < self.message.len() && self.link.input.is_some()
+    }
+}
+
+impl Link {
+    /// The link over the agent's standard input and output. Both must be non-blocking on this side.
+    pub fn new(input: OwnedFd, output: OwnedFd) -> Link {
+        Link {
+            input: Some(input),
+            output,
+            buffer: vec![0; CHUNK],
+            start: 0,
+            end: 0,
+            searched: 0,
+            line: (0, 0),
+            is_skipping: false,
+            dropped: 0,
+            has_ended: false,
+            is_closed: false,
+        }
+    }
+
+    /// The line of the last answer, without its end.
+    pub fn line(&self) -> &[u8] {
+        &self.buffer[self.line.0..self.line.1]
+    }
+
+    /// Writes a last message, as far as the pipe takes it, and closes the agent's input.
+    pub fn close(&mut self, message: &[u8]) {
+        self.is_closed = true;
+        if let Some(input) = self.input.take() {
+            // Whether it is read is the agent's affair.
+            let _ = rustix::io::write(&input, message);
+        }
+    }
+
+    /// Whether the agent was told that it is over.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Throws away what the agent wrote before it was asked. `false`: it is too much.
+    fn drop_unasked(&mut self) -> bool {
+        let mut dropped = self.end - self.start;
+        let mut last = self.buffer[..self.end].last().copied().filter(|_| dropped > 0);
+        loop {
+            match rustix::io::read(&self.output, &mut self.buffer[..]) {
+                Ok(0) => {
+                    self.has_ended = true;
+                    break;
+                }
+                Ok(read) => {
+                    dropped += read;
+                    last = self.buffer[..read].last().copied();
+                    if dropped > MAX_UNASKED.0 {
+                        return false;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => {
+                    self.has_ended = true;
+                    break;
+                }
+            }
+        }
+        if let Some(last) = last {
+            self.is_skipping = last != b'\n';
+        }
+        (self.start, self.end, self.searched) = (0, 0, 0);
+        self.dropped += dropped;
+        self.dropped <= MAX_UNASKED.1
+    }
+
+    /// Reads what is there. `None`: no whole line yet.
+    fn read(&mut self) -> Option<Answer> {
+        if self.searched < self.end
+            && let Some(answer) = self.take_line()
+        {
+            return Some(answer);
+        }
+        loop {
+            if self.end == self.buffer.len() {
+                if self.start > 0 {
+                    self.buffer.copy_within(self.start..self.end, 0);
+                    (self.searched, self.end, self.start) = (self.searched - self.start, self.end - self.start, 0);
+                } else if self.buffer.len() > MAX_LINE {
+                    return Some(Answer::Flood);
+                } else {
+                    let longer = (self.buffer.len() * 2).min(MAX_LINE + 1);
+                    self.buffer.resize(longer, 0);
+                }
+            }
+            match rustix::io::read(&self.output, &mut self.buffer[self.end..]) {
+                Ok(0) => self.has_ended = true,
+                Ok(read) => self.end += read,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return None,
+                Err(_) => self.has_ended = true,
+            }
+            if let Some(answer) = self.take_line() {
+                return Some(answer);
+            }
+            // A pipe that gave less than there was room for is empty now; the next look would cost a call.
+            if self.end < self.buffer.len() {
+                return None;
+            }
+        }
+    }
+
+    /// The next line of what was read, past lines that hold nothing.
+    fn take_line(&mut self) -> Option<Answer> {
+        while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]) {
+            let line = (self.start, self.searched + at);
+            (self.start, self.searched) = (line.1 + 1, line.1 + 1);
+            let is_rest = std::mem::replace(&mut self.is_skipping, false);
+            if is_rest || self.buffer[line.0..line.1].trim_ascii().is_empty() {
+                self.dropped += line.1 + 1 - line.0;
+                if self.dropped > MAX_UNASKED.1 {
+                    return Some(Answer::Flood);
+                }
+                continue;
+            }
+            self.line = line;
+            return Some(Answer::Line);
+        }
+        self.searched = self.end;
+        if self.is_skipping {
+            self.dropped += self.end - self.start;
+            (self.start, self.end, self.searched) = (0, 0, 0);
+            if self.dropped > MAX_UNASKED.1 {
+                return Some(Answer::Flood);
+            }
+        }
+        self.has_ended.then_some(Answer::Closed)
+    }
+}
+
+/// Asks all at once, and waits until each has answered or its time is over. Clocks run beside each other; each starts when the
+/// messages were written, as far as the pipes take them.
+///
+/// What an agent wrote before this is thrown away: it answers nothing. So is a line of which `is_answer` says, given the seat, that it
+/// answers something else. An answer that is there when the deadline is looked at counts, since it was our own turn to look that
+/// came late.
+///
+/// # Errors
+/// When the system refuses to wait.
+pub fn ask(
+    requests: &mut [Request<'_>],
+    called_off: &AtomicBool,
+    mut is_answer: impl FnMut(usize, &[u8]) -> bool,
+) -> Result<(), Errno> {
+    for request in &mut *requests {
+        if !request.link.drop_unasked() {
+            request.settle(Answer::Flood, request.asked);
+        } else if request.link.has_ended {
+            request.settle(Answer::Closed, request.asked);
+        }
+    }
+    for request in requests.iter_mut().filter(|request| request.is_open()) {
+        request.write();
+    }
+    let mut now = Instant::now();
+    for request in requests.iter_mut().filter(|request| request.is_open()) {
+        request.asked = now;
+    }
+    loop {
+        let Some(deadline) = requests.iter().filter(|request| request.is_open()).map(Request::deadline).min() else {
+            return Ok(());
+        };
+        if called_off.load(Ordering::Relaxed) {
+            for request in requests.iter_mut().filter(|request| request.is_open()) {
+                request.settle(Answer::Interrupted, now);
+            }
+            return Ok(());
+        }
+        poll_open(requests, deadline.saturating_duration_since(now).min(LOOK))?;
+        now = Instant::now();
+        for request in requests.iter_mut().filter(|request| request.is_open()) {
+            request.write();
+            let is_over = now >= request.deadline();
+            if request.is_ready || is_over {
+                request.look(now, is_over, &mut is_answer);
+            }
+        }
+    }
+}
+
+/// Waits until one of the open requests can go on, and notes which have something to read.
+fn poll_open(requests: &mut [Request<'_>], patience: Duration) -> Result<(), Errno> {
+    let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(requests.len() * 2);
+    for request in requests.iter().filter(|request| request.is_open()) {
+        fds.push(PollFd::new(&request.link.output, PollFlags::IN));
+        if let Some(input) = request.link.input.as_ref().filter(|_| request.wants_to_write()) {
+            fds.push(PollFd::new(input, PollFlags::OUT));
+        }
+    }
+    let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+    match poll(&mut fds, Some(&patience)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error),
+    }
+    let noted: Vec<PollFlags> = fds.iter().map(PollFd::revents).collect();
+    let mut noted = noted.into_iter();
+    for request in requests.iter_mut().filter(|request| request.is_open()) {
+        request.is_ready = noted.next().is_some_and(|events| !events.is_empty());
+        if request.wants_to_write() {
+            noted.next();
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::thread;
+
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+
+    /// A link, and the agent's ends of its pipes: what it reads, and where it writes.
+    fn link() -> (Link, OwnedFd, OwnedFd) {
+        let (their_input, input) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (output, their_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        for fd in [input.as_fd(), output.as_fd()] {
+            fcntl_setfl(fd, OFlags::NONBLOCK).unwrap();
+        }
+        (Link::new(input, output), their_input, their_output)
+    }
+
+    /// Asks once, with `patience_ms`, after `write` had its turn with the agent's output: answer and line.
+    fn once(link: &mut Link, patience_ms: u64, is_answer: impl FnMut(usize, &[u8]) -> bool) -> (Answer, String) {
+        let patience = Duration::from_millis(patience_ms);
+        let mut requests = [Request::new(link, 0, b"?\n", patience, Instant::now())];
+        ask(&mut requests, &AtomicBool::new(false), is_answer).unwrap();
+        let answer = requests[0].answer.unwrap();
+        let line =
+            if answer == Answer::Line { String::from_utf8_lossy(link.line()).into_owned() } else { String::new() };
+        (answer, line)
+    }
+
+    /// Answers the next question with these pieces, a write each. Gives the ends back, or else they'd be closed.
+    fn answering(input: OwnedFd, output: OwnedFd, pieces: Vec<Vec<u8>>) -> thread::JoinHandle<(OwnedFd, OwnedFd)> {
+        thread::spawn(move || {
+            rustix::io::read(&input, &mut [0; 8][..]).unwrap();
+            for piece in pieces {
+                // The link may have seen enough and be gone.
+                let _ = rustix::io::write(&output, &piece);
+                thread::yield_now();
+            }
+            (input, output)
+        })
+    }
+
+    #[test]
+    fn an_answer_may_come_in_pieces_and_after_empty_lines() {
+        let (mut link, input, output) = link();
+        let agent = answering(input, output, vec![b"\r\n".to_vec(), b"ab".to_vec(), b"c\r\nlater\n".to_vec()]);
+        assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "abc\r".to_owned()));
+        agent.join().unwrap();
+    }
+
+    #[test]
+    fn what_stood_there_before_the_question_answers_nothing() {
+        let (mut link, input, output) = link();
+        rustix::io::write(&output, b"old\nolder\nunfini").unwrap();
+        let agent = answering(input, output, vec![b"shed\nnew\nnewer\n".to_vec()]);
+        assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "new".to_owned()));
+        let (input, output) = agent.join().unwrap();
+        let agent = answering(input, output, vec![b"newest\n".to_vec()]);
+        assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "newest".to_owned()));
+        agent.join().unwrap();
+    }
+
+    #[test]
+    fn lines_that_answer_something_else_are_passed_over() {
+        let (mut link, input, output) = link();
+        let agent = answering(input, output, vec![b"not this\nnor this\nthis\n".to_vec()]);
+        let told = once(&mut link, 5000, |_, line| line == b"this");
+        assert_eq!(told, (Answer::Line, "this".to_owned()));
+        agent.join().unwrap();
+    }
+
+    #[test]
+    fn silence_is_late_and_an_end_is_seen_at_once() {
+        let (mut link, input, output) = link();
+        assert_eq!(once(&mut link, 20, |_, _| true).0, Answer::Late);
+        drop(output);
+        assert_eq!(once(&mut link, 60_000, |_, _| true).0, Answer::Closed);
+        drop(input);
+        assert_eq!(once(&mut link, 60_000, |_, _| true).0, Answer::Closed);
+    }
+
+    #[test]
+    fn an_agent_that_never_reads_is_late_and_blocks_nobody() {
+        let (mut link, _input, _output) = link();
+        let message = vec![b' '; 1 << 20];
+        let mut requests = [Request::new(&mut link, 0, &message, Duration::from_millis(20), Instant::now())];
+        ask(&mut requests, &AtomicBool::new(false), |_, _| true).unwrap();
+        assert_eq!(requests[0].answer, Some(Answer::Late));
+    }
+
+    #[test]
+    fn a_line_without_end_is_a_flood_and_memory_stays_bounded() {
+        let (mut link, input, output) = link();
+        let agent = answering(input, output, vec![vec![b'x'; 4 << 20]]);
+        assert_eq!(once(&mut link, 60_000, |_, _| true).0, Answer::Flood);
+        assert_eq!(link.buffer.len(), MAX_LINE + 1);
+        drop(link);
+        agent.join().unwrap();
+    }
+
+    #[test]
+    fn the_longest_line_is_read() {
+        let (mut link, input, output) = link();
+        let mut line = vec![b'x'; MAX_LINE];
+        line.push(b'\n');
+        let agent = answering(input, output, vec![line]);
+        assert_eq!(once(&mut link, 60_000, |_, _| true).0, Answer::Line);
+        assert_eq!(link.line().len(), MAX_LINE);
+        agent.join().unwrap();
+    }
+
+    #[test]
+    fn a_flood_of_lines_between_questions_is_seen() {
+        let (mut link, input, output) = link();
+        let is_flooding = std::sync::Arc::new(AtomicBool::new(true));
+        let flood = thread::spawn({
+            let is_flooding = is_flooding.clone();
+            move || {
+                let lines = b"{}\n".repeat(20_000);
+                while is_flooding.load(Ordering::Relaxed) && rustix::io::write(&output, &lines).is_ok() {}
+            }
+        });
+        let flooded = (0..10_000).any(|_| once(&mut link, 1000, |_, _| true).0 == Answer::Flood);
+        assert!(flooded);
+        is_flooding.store(false, Ordering::Relaxed);
+        drop((link, input));
+        flood.join().unwrap();
+    }
+
+    #[test]
+    fn a_match_that_is_called_off_waits_no_longer() {
+        let (mut link, _input, _output) = link();
+        let mut requests = [Request::new(&mut link, 0, b"?\n", Duration::from_secs(3600), Instant::now())];
+        ask(&mut requests, &AtomicBool::new(true), |_, _| true).unwrap();
+        assert_eq!(requests[0].answer, Some(Answer::Interrupted));
+    }
+}

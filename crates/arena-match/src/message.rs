@@ -1,0 +1,100 @@
+//! Messages to agents: a JSON object on one line each.
+
+use arena_model::AgentId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Under which keys an agent is given the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Under `world_state` and at the top level too, since agents in the wild read either.
+    #[default]
+    Both,
+    /// Under `world_state` only, as the protocol says.
+    Spec,
+    /// At the top level only.
+    Flat,
+}
+
+/// Keys that the protocol uses; no game may.
+pub const RESERVED: [&str; 5] = ["ping", "set_agent_id", "config", "world_state", "stop"];
+
+/// The first message.
+pub fn ping() -> Vec<u8> {
+    line(&json!({"ping": "ping"}))
+}
+
+/// Who the agent is, and the constants of the game.
+pub fn set_agent_id(id: &AgentId, config: &Map<String, Value>) -> Vec<u8> {
+    line(&json!({"set_agent_id": id, "config": config}))
+}
+
+/// The end, for an agent whose verdict was cheating or not.
+pub fn stop(is_cheating: bool) -> Vec<u8> {
+    line(&json!({"stop": {"reason": if is_cheating { "cheating_detected" } else { "end_of_game" }}}))
+}
+
+/// Appends a state. `members` is the text of the state's members, without braces.
+pub fn state(dialect: Dialect, members: &[u8], remaining_overage_ms: u64, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    let overage = digits.format(remaining_overage_ms).as_bytes();
+    let body = |out: &mut Vec<u8>| {
+        out.extend_from_slice(members);
+        out.extend_from_slice(br#","remaining_overage_ms":"#);
+        out.extend_from_slice(overage);
+        out.push(b'}');
+    };
+    out.push(b'{');
+    match dialect {
+        Dialect::Spec => {
+            out.extend_from_slice(br#""world_state":{"#);
+            body(out);
+            out.push(b'}');
+        }
+        Dialect::Flat => body(out),
+        Dialect::Both => {
+            out.extend_from_slice(br#""world_state":{"#);
+            body(out);
+            out.push(b',');
+            body(out);
+        }
+    }
+    out.push(b'\n');
+}
+
+fn line(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_lines_of_json() {
+        let mut told = Vec::new();
+        let id = "a".parse().unwrap();
+        let config = Map::from_iter([("n_epochs".to_owned(), json!(3))]);
+        for message in [ping(), set_agent_id(&id, &config), stop(false), stop(true)] {
+            told.extend(message);
+        }
+        for dialect in [Dialect::Both, Dialect::Spec, Dialect::Flat] {
+            state(dialect, br#""a":1,"epoch":2"#, 20_000, &mut told);
+        }
+        expect![[r#"
+            {"ping":"ping"}
+            {"config":{"n_epochs":3},"set_agent_id":"a"}
+            {"stop":{"reason":"end_of_game"}}
+            {"stop":{"reason":"cheating_detected"}}
+            {"world_state":{"a":1,"epoch":2,"remaining_overage_ms":20000},"a":1,"epoch":2,"remaining_overage_ms":20000}
+            {"world_state":{"a":1,"epoch":2,"remaining_overage_ms":20000}}
+            {"a":1,"epoch":2,"remaining_overage_ms":20000}
+        "#]]
+        .assert_eq(&String::from_utf8(told).unwrap());
+    }
+}

@@ -1,0 +1,83 @@
+//! Placement: which core a match and its agents share, and how many matches are played beside each other.
+//!
+//! A wake-up across cores costs many times one on the same core, so a match keeps its agents with it; matches are spread over cores.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// The cores that this process may use, in order. Empty where the system doesn't tell.
+pub fn cores() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect()
+}
+
+/// Keeps the calling thread, and the processes that it starts from now on, on one core. Where that is refused it runs anywhere,
+/// only slower.
+pub fn stay_on(core: usize) {
+    let mut only = CpuSet::new();
+    only.set(core);
+    let _ = sched_setaffinity(None, &only);
+}
+
+/// Does jobs `0..count` on `workers` threads beside each other, each thread on a core of `cores` (anywhere, if that is empty), and hands
+/// each result over as it comes. `done` says whether to go on; jobs under way are finished in any case.
+pub fn spread<T: Send>(
+    count: usize,
+    workers: usize,
+    cores: &[usize],
+    job: impl Fn(usize) -> T + Sync,
+    mut done: impl FnMut(usize, T) -> bool,
+) {
+    let next = AtomicUsize::new(0);
+    let (results, arrived) = mpsc::channel();
+    thread::scope(|scope| {
+        for worker in 0..workers.min(count) {
+            let (results, next, job) = (results.clone(), &next, &job);
+            scope.spawn(move || {
+                if let Some(core) = cores.get(worker % cores.len().max(1)) {
+                    stay_on(*core);
+                }
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count || results.send((number, job(number))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(results);
+        for (number, result) in arrived {
+            if !done(number, result) {
+                next.store(count, Ordering::Relaxed);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_is_done_once_and_each_on_a_core() {
+        let cores = cores();
+        let mut seen = [0; 100];
+        let job = |number: usize| (number * number, super::cores().len());
+        spread(100, 3, &cores, job, |number, (square, allowed)| {
+            assert_eq!((square, allowed), (number * number, 1));
+            seen[number] += 1;
+            true
+        });
+        assert_eq!(seen, [1; 100]);
+    }
+
+    #[test]
+    fn no_job_is_begun_after_the_end_was_called() {
+        let begun = AtomicUsize::new(0);
+        spread(1_000_000, 2, &[], |_| begun.fetch_add(1, Ordering::Relaxed), |_, _| false);
+        assert!(begun.into_inner() < 1_000_000);
+    }
+}

@@ -1,0 +1,97 @@
+//! What runner, launcher and the stages of the launcher say to each other: packets of JSON over a local socket, which
+//! carries open files as well. A packet arrives whole or not at all, so nothing here needs framing.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Ended, InForce, Limits, SandboxMode, StartError};
+
+/// Longest packet, in bytes. Sockets take some 200 KB by default.
+const MAX_PACKET: usize = 160 << 10;
+
+/// Most open files that go with a packet.
+const MAX_FDS: usize = 4;
+
+/// From the runner to the launcher, with the agent's ends of the three pipes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    pub folder: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+    pub search_path: OsString,
+    pub home: Option<PathBuf>,
+    pub expose: Vec<PathBuf>,
+    pub sandbox: SandboxMode,
+    pub limits: Limits,
+    pub scratch_in: PathBuf,
+}
+
+/// From the launcher's side to the runner.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// The agent runs; a pidfd goes with it where the kernel has them.
+    Started(InForce),
+    /// It doesn't run and won't.
+    Failed(StartError),
+    /// It is over, and all its processes are gone.
+    Ended(Ended),
+}
+
+/// A pair of connected sockets that keep packets apart.
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends one packet. A reader that is gone is an error and never a signal.
+pub(crate) fn send(socket: impl AsFd, packet: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let packet = serde_json::to_vec(packet).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    if packet.len() > MAX_PACKET {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "its arguments and environment are too long"));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files for one packet"));
+    }
+    rustix::io::retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(&packet)], &mut ancillary, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// Receives one packet and the files that came with it; `None` once the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut packet = vec![0; MAX_PACKET];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(&mut packet)], &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) => break received.bytes,
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET) => break 0,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    if received == 0 {
+        return Ok(None);
+    }
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    let packet = serde_json::from_slice(&packet[..received])?;
+    Ok(Some((packet, fds)))
+}

@@ -1,0 +1,203 @@
+//! Reading replays, line by line: one may be larger than the memory.
+
+use std::io::{self, BufRead};
+
+use arena_model::{AgentId, Rejected, UpdateMode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::VERSION;
+use crate::report::{Disqualified, Outcome};
+
+/// A replay can't be read, or says what the rules don't.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The file can't be read.
+    #[error("the replay can't be read")]
+    Read(#[from] io::Error),
+    /// It isn't a replay.
+    #[error("this is no replay of arena's: {0}")]
+    Foreign(String),
+    /// A line can't be understood.
+    #[error("line {line}: {what}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It ends before the match does.
+    #[error("the replay breaks off after epoch {epoch}, without a result")]
+    CutOff {
+        /// The last epoch that is there as a whole.
+        epoch: u64,
+    },
+}
+
+/// The first line.
+#[derive(Debug, Clone, Deserialize)]
+pub struct HeaderLine {
+    /// Format version.
+    pub arena_replay: u32,
+    /// The game's name.
+    pub game: String,
+    /// How its agents take part.
+    pub update_mode: UpdateMode,
+    /// The seed, 64 hexadecimal digits.
+    pub seed: String,
+    /// What was set differently from the game's usual constants.
+    pub options: Map<String, Value>,
+    /// What the agents were told.
+    pub config: Map<String, Value>,
+    /// The agents, in the order of their seats.
+    pub agents: Vec<SeatLine>,
+}
+
+/// An agent in the header.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SeatLine {
+    /// Its id in the match.
+    pub agent_id: String,
+    /// What it is called.
+    pub name: String,
+    /// Its version, if it has one.
+    pub version: Option<String>,
+}
+
+/// One epoch.
+#[derive(Debug, Deserialize)]
+pub struct EpochLine {
+    /// From 1; 0 for what went wrong before the first.
+    pub epoch: u64,
+    /// What all saw who were asked.
+    pub world_state: Option<Box<RawValue>>,
+    /// What each saw, by seat, in games of isolated worlds.
+    pub worlds: Option<Box<RawValue>>,
+    /// Each agent's bank in milliseconds, by seat.
+    #[serde(default)]
+    pub remaining_overage_ms: Vec<u64>,
+    /// Who was disqualified in this epoch.
+    #[serde(default)]
+    pub disqualified: Vec<Disqualified>,
+    /// What was taken of each agent's actions, by seat: a list, or null for no valid reply. Absent: nothing was played.
+    pub actions: Option<Box<RawValue>>,
+    /// The actions that weren't taken.
+    #[serde(default)]
+    pub rejected: Vec<Rejected>,
+    /// What agents got wrong in the protocol: seat and sentence.
+    #[serde(default)]
+    pub faults: Vec<FaultLine>,
+}
+
+/// A fault in an epoch.
+#[derive(Debug, Clone, Deserialize)]
+pub struct FaultLine {
+    /// Whose.
+    pub seat: usize,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// The last line.
+#[derive(Debug, Deserialize)]
+pub struct ResultLine {
+    /// How it ended.
+    pub result: ResultPart,
+    /// The final state.
+    pub world_state: Option<Box<RawValue>>,
+    /// The final worlds, by seat.
+    pub worlds: Option<Box<RawValue>>,
+}
+
+/// The result in the last line.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ResultPart {
+    /// How it ended and who won.
+    pub outcome: Outcome,
+    /// How many epochs were played.
+    pub epochs: u64,
+    /// By seat.
+    pub scores: Vec<f64>,
+    /// By seat, from 1.
+    pub ranks: Vec<usize>,
+}
+
+/// A line after the header.
+#[derive(Debug)]
+pub enum Line {
+    /// One epoch.
+    Epoch(EpochLine),
+    /// The end.
+    Result(ResultLine),
+}
+
+/// A replay that is being read.
+pub struct Replay<R> {
+    /// The first line.
+    pub header: HeaderLine,
+    from: R,
+    line: usize,
+    text: String,
+    last_epoch: u64,
+    is_over: bool,
+}
+
+impl<R: BufRead> Replay<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When there is none, or it is of a newer format.
+    pub fn open(mut from: R) -> Result<Replay<R>, ReplayError> {
+        let mut text = String::new();
+        from.read_line(&mut text)?;
+        let foreign = |error: serde_json::Error| ReplayError::Foreign(error.to_string());
+        let header: HeaderLine = serde_json::from_str(&text).map_err(foreign)?;
+        if header.arena_replay != VERSION {
+            let what = format!("it has format {}, and this program reads format {VERSION}", header.arena_replay);
+            return Err(ReplayError::Foreign(what));
+        }
+        Ok(Replay { header, from, line: 1, text, last_epoch: 0, is_over: false })
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The ids of the agents, in the order of their seats.
+    ///
+    /// # Errors
+    /// When one of them isn't an id.
+    pub fn agent_ids(&self) -> Result<Vec<AgentId>, ReplayError> {
+        let parse = |agent: &SeatLine| agent.agent_id.parse();
+        let ids: Result<_, _> = self.header.agents.iter().map(parse).collect();
+        ids.map_err(|error: arena_model::IdError| ReplayError::Line { line: 1, what: error.to_string() })
+    }
+
+    /// The next line; `None` after the result.
+    ///
+    /// # Errors
+    /// When it can't be read or understood, or the replay breaks off.
+    pub fn next_line(&mut self) -> Result<Option<Line>, ReplayError> {
+        self.text.clear();
+        self.line += 1;
+        self.from.read_line(&mut self.text)?;
+        let wrong = |line: usize, what: String| ReplayError::Line { line, what };
+        match (self.is_over, self.text.trim_ascii().is_empty()) {
+            (true, true) => return Ok(None),
+            (true, false) => return Err(wrong(self.line, "there is more after the result".to_owned())),
+            // Half a line is what a runner leaves that was killed.
+            (false, _) if !self.text.ends_with('\n') => return Err(ReplayError::CutOff { epoch: self.last_epoch }),
+            (false, _) => {}
+        }
+        if self.text.starts_with("{\"result\"") {
+            let result = serde_json::from_str(&self.text).map_err(|error| wrong(self.line, error.to_string()))?;
+            self.is_over = true;
+            return Ok(Some(Line::Result(result)));
+        }
+        let epoch: EpochLine = serde_json::from_str(&self.text).map_err(|error| wrong(self.line, error.to_string()))?;
+        self.last_epoch = epoch.epoch;
+        Ok(Some(Line::Epoch(epoch)))
+    }
+}

@@ -1,0 +1,208 @@
+//! Replies: what an agent's line means, and what may be wrong with it. Parsing only; what follows from a fault is the referee's.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A line of an agent that is a JSON object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reply<'a> {
+    #[serde(borrow)]
+    agent_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    actions: Option<&'a RawValue>,
+    #[serde(borrow)]
+    r#move: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pong: Option<&'a RawValue>,
+    #[serde(borrow)]
+    agent_name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    agent_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    epoch: Option<&'a RawValue>,
+}
+
+/// What is wrong with a line, apart from whose it says to be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// Bytes that aren't text.
+    #[error("the line isn't UTF-8")]
+    NotUtf8,
+    /// JSON, but no object.
+    #[error("the line isn't a JSON object")]
+    NotObject,
+    /// No JSON, or an object with a key twice; with the parser's words.
+    #[error("the line isn't JSON: {0}")]
+    NotJson(String),
+}
+
+/// Whose a line says to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// The agent's that sent it.
+    Own,
+    /// Nobody's.
+    Missing,
+    /// Not even a text.
+    Invalid,
+    /// Another's, or one that nobody has. Cut to 64 characters.
+    Other(String),
+}
+
+impl<'a> Reply<'a> {
+    /// Reads a line without its end.
+    ///
+    /// # Errors
+    /// When it isn't a JSON object.
+    pub fn read(line: &'a [u8]) -> Result<Reply<'a>, Unreadable> {
+        let text = std::str::from_utf8(line).map_err(|_| Unreadable::NotUtf8)?.trim_ascii();
+        if text.starts_with('{') {
+            return serde_json::from_str(text).map_err(|error| Unreadable::NotJson(error.to_string()));
+        }
+        // An object could also be read from a list of its values; that isn't the protocol.
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(_) => Err(Unreadable::NotObject),
+            Err(error) => Err(Unreadable::NotJson(error.to_string())),
+        }
+    }
+
+    /// Whose it says to be. `own_id` is the agent's id as JSON text.
+    pub fn claim(&self, own_id: &str) -> Claim {
+        let Some(raw) = self.agent_id else { return Claim::Missing };
+        if raw.get() == own_id {
+            return Claim::Own;
+        }
+        // The same text can be spelled with escapes.
+        let own = serde_json::from_str::<String>(own_id);
+        match serde_json::from_str::<String>(raw.get()) {
+            Ok(text) if own.is_ok_and(|own| own == text) => Claim::Own,
+            Ok(text) => Claim::Other(text.chars().take(64).collect()),
+            Err(_) => Claim::Invalid,
+        }
+    }
+
+    /// Whether it answers a ping: `pong` with any value but null.
+    pub fn has_pong(&self) -> bool {
+        self.pong.is_some()
+    }
+
+    /// Whether it says what to do, be it nothing.
+    pub fn has_actions(&self) -> bool {
+        self.actions.is_some() || self.r#move.is_some()
+    }
+
+    /// The text of its list of actions. A `move` alone, as snake and chess agents send it, reads as one action. Neither is no action.
+    pub fn actions(&self) -> std::borrow::Cow<'a, str> {
+        match (self.actions, self.r#move) {
+            (Some(actions), _) => actions.get().into(),
+            (None, Some(step)) => format!(r#"[{{"action":"move","move":{}}}]"#, step.get()).into(),
+            (None, None) => "[]".into(),
+        }
+    }
+
+    /// The epoch that it says to answer, if it says so.
+    pub fn epoch(&self) -> Option<u64> {
+        self.epoch.and_then(|raw| raw.get().parse().ok())
+    }
+
+    /// The agent's name, cut to 64 characters; control characters are left out.
+    pub fn agent_name(&self) -> Option<String> {
+        label(self.agent_name)
+    }
+
+    /// The agent's version, likewise.
+    pub fn agent_version(&self) -> Option<String> {
+        label(self.agent_version)
+    }
+}
+
+/// A text, or a number, as agents give their versions.
+fn label(raw: Option<&RawValue>) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(raw?.get()).ok()?;
+    let text = match value {
+        serde_json::Value::String(text) => text,
+        serde_json::Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let text: String = text.chars().filter(|char| !char.is_control()).take(64).collect();
+    (!text.trim().is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &[u8], expected: Expect) {
+        let told = match Reply::read(line) {
+            Ok(reply) => format!(
+                "{:?} pong {} epoch {:?} name {:?} version {:?} actions {}",
+                reply.claim(r#""me""#),
+                reply.has_pong(),
+                reply.epoch(),
+                reply.agent_name(),
+                reply.agent_version(),
+                if reply.has_actions() { reply.actions() } else { "none".into() },
+            ),
+            Err(error) => format!("error: {error}"),
+        };
+        expected.assert_eq(&told);
+    }
+
+    #[test]
+    fn usual_replies() {
+        check(
+            br#"{"agent_id":"me","actions":[{"action":"move"}],"pong":"pong","epoch":7}"#,
+            expect![[r#"Own pong true epoch Some(7) name None version None actions [{"action":"move"}]"#]],
+        );
+        check(
+            b"  {\"agent_id\": \"m\\u0065\", \"agent_name\": \"A\\u0007b\", \"agent_version\": 2}\r",
+            expect![[r#"Own pong false epoch None name Some("Ab") version Some("2") actions none"#]],
+        );
+    }
+
+    #[test]
+    fn a_move_alone_is_an_action_and_a_list_rules() {
+        check(
+            br#"{"agent_id":"me","move":"UP"}"#,
+            expect![[r#"Own pong false epoch None name None version None actions [{"action":"move","move":"UP"}]"#]],
+        );
+        check(
+            br#"{"agent_id":"me","move":"UP","actions":[]}"#,
+            expect!["Own pong false epoch None name None version None actions []"],
+        );
+    }
+
+    #[test]
+    fn whose_it_says_to_be() {
+        check(br#"{"pong":null}"#, expect!["Missing pong false epoch None name None version None actions none"]);
+        check(br#"{"agent_id":null}"#, expect!["Missing pong false epoch None name None version None actions none"]);
+        check(br#"{"agent_id":["me"]}"#, expect!["Invalid pong false epoch None name None version None actions none"]);
+        check(
+            br#"{"agent_id":"you"}"#,
+            expect![[r#"Other("you") pong false epoch None name None version None actions none"#]],
+        );
+    }
+
+    #[test]
+    fn what_is_no_reply() {
+        check(b"hello", expect!["error: the line isn't JSON: expected value at line 1 column 1"]);
+        check(br#"["me",[]]"#, expect!["error: the line isn't a JSON object"]);
+        check(b"{\"agent_id\":\"\xff\"}", expect!["error: the line isn't UTF-8"]);
+        check(
+            br#"{"agent_id":"me","agent_id":"me"}"#,
+            expect!["error: the line isn't JSON: duplicate field `agent_id` at line 1 column 27"],
+        );
+        check(
+            format!("{{\"actions\":{}", "[".repeat(10_000)).as_bytes(),
+            expect!["error: the line isn't JSON: EOF while parsing a list at line 1 column 10011"],
+        );
+        check(
+            b"{\"agent_id\":\"me\"",
+            expect!["error: the line isn't JSON: EOF while parsing an object at line 1 column 16"],
+        );
+    }
+}

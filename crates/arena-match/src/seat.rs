@@ -1,0 +1,341 @@
+//! Seats: what the referee knows of each agent of a match, and the judgement of what it says. No I/O.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use arena_model::{AgentId, TimeLimits, Verdict};
+
+use crate::message::Dialect;
+use crate::reply::{Claim, Reply, Unreadable};
+use crate::report::Disqualified;
+
+/// With this many faults an agent is out.
+const TOO_MANY: u32 = 11;
+
+/// How much of a line is quoted to the agent's owner, in bytes.
+const QUOTED: usize = 200;
+
+/// An agent's seat in a match.
+#[derive(Debug)]
+pub struct Seat {
+    /// Which, from 0.
+    pub number: usize,
+    /// The agent's id.
+    pub id: AgentId,
+    /// Its id as JSON text.
+    pub id_json: String,
+    /// Where it looks for the state.
+    pub dialect: Dialect,
+    /// What it is called.
+    pub name: String,
+    /// Its version, if it has one.
+    pub version: Option<String>,
+    /// Why it was disqualified, if it was.
+    pub out: Option<Disqualified>,
+    /// What it got wrong so far.
+    pub faults: u32,
+    /// How long it was waited for, in all and at most.
+    pub used: Duration,
+    /// The longest wait for it.
+    pub longest: Duration,
+    /// What it may still take beyond the limits of its steps.
+    pub bank: Duration,
+    /// How many of its faults were replies without an id.
+    missing_ids: u32,
+    /// It didn't answer `set_agent_id` in time, which it need not; if it still does, that answers no state.
+    owes_consent: bool,
+    /// Faults, a sentence each, since they were last taken away.
+    fresh_faults: Vec<Fault>,
+}
+
+/// Something wrong in what an agent sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Whose.
+    pub seat: usize,
+    /// What was wrong.
+    pub what: String,
+    /// The beginning of the line, for the agent's owner.
+    pub line: String,
+}
+
+impl Seat {
+    /// A seat before the handshake.
+    pub fn new(
+        number: usize,
+        id: AgentId,
+        name: String,
+        version: Option<String>,
+        dialect: Dialect,
+        limits: TimeLimits,
+    ) -> Seat {
+        let id_json = serde_json::to_string(&id).expect("an id is a text");
+        Seat {
+            number,
+            id,
+            id_json,
+            dialect,
+            name,
+            version,
+            out: None,
+            faults: 0,
+            used: Duration::ZERO,
+            longest: Duration::ZERO,
+            bank: Duration::from_millis(limits.bank_ms),
+            missing_ids: 0,
+            owes_consent: false,
+            fresh_faults: Vec::new(),
+        }
+    }
+
+    /// Whether the agent is still in the match.
+    pub fn is_in(&self) -> bool {
+        self.out.is_none()
+    }
+
+    /// Disqualifies the agent; the first reason counts.
+    pub fn disqualify(&mut self, verdict: Verdict, detail: impl Into<String>) {
+        let (seat, detail) = (self.number, detail.into());
+        self.out.get_or_insert(Disqualified { seat, verdict, detail });
+    }
+
+    /// Takes the answer to the first ping.
+    pub fn hear_pong(&mut self, line: &[u8]) {
+        match Reply::read(line) {
+            Ok(reply) if reply.has_pong() => {}
+            Ok(_) => self.disqualify(Verdict::PingFail, format!("answered the ping without `pong`: {}", quote(line))),
+            Err(error) => {
+                self.disqualify(Verdict::PingFail, format!("answered the ping, but {error}: {}", quote(line)))
+            }
+        }
+    }
+
+    /// Takes the answer to `set_agent_id`.
+    pub fn hear_consent(&mut self, line: &[u8]) {
+        let reply = match Reply::read(line) {
+            Ok(reply) => reply,
+            Err(error) => return self.fault(line, &error.to_string()),
+        };
+        match reply.claim(&self.id_json) {
+            Claim::Own | Claim::Missing => {
+                self.name = reply.agent_name().unwrap_or(std::mem::take(&mut self.name));
+                self.version = reply.agent_version().or(self.version.take());
+            }
+            Claim::Other(_) | Claim::Invalid => {
+                self.disqualify(
+                    Verdict::SetAgentIdFail,
+                    format!("was given an id and answered another: {}", quote(line)),
+                );
+            }
+        }
+    }
+
+    /// Notes that the agent didn't answer `set_agent_id` in time.
+    pub fn note_silence(&mut self) {
+        self.owes_consent = true;
+    }
+
+    /// Whether a line answers the state of this epoch, rather than an older one, or `set_agent_id`.
+    pub fn is_answer(&mut self, line: &[u8], epoch: u64) -> bool {
+        // Replies are many, and those that tell their epoch few; so first a look for the word.
+        if !self.owes_consent && memchr::memmem::find(line, b"\"epoch\"").is_none() {
+            return true;
+        }
+        let owes_consent = std::mem::replace(&mut self.owes_consent, false);
+        match Reply::read(line) {
+            Ok(reply) if owes_consent && !reply.has_actions() => {
+                self.hear_consent(line);
+                !self.is_in()
+            }
+            Ok(reply) => reply.epoch().is_none_or(|answered| answered == epoch),
+            Err(_) => true,
+        }
+    }
+
+    /// Takes the answer to a state. What it wants to do, or nothing if the answer counts for nothing.
+    pub fn hear<'line>(&mut self, line: &'line [u8]) -> Option<Cow<'line, str>> {
+        let reply = match Reply::read(line) {
+            Ok(reply) => reply,
+            Err(Unreadable::NotJson(words)) => {
+                self.fault(line, &format!("the line isn't JSON ({words}); logs belong on stderr"));
+                return None;
+            }
+            Err(error) => {
+                self.fault(line, &error.to_string());
+                return None;
+            }
+        };
+        match reply.claim(&self.id_json) {
+            Claim::Own => Some(reply.actions()),
+            Claim::Missing => {
+                self.missing_ids += 1;
+                self.fault(line, "the reply lacks `agent_id`");
+                None
+            }
+            Claim::Invalid => {
+                self.fault(line, "`agent_id` isn't a text");
+                None
+            }
+            Claim::Other(id) => {
+                self.disqualify(Verdict::AgentIdSpoofing, format!("spoke as {id:?}"));
+                None
+            }
+        }
+    }
+
+    /// Takes the time of a step from the bank, as far as it was beyond the limit.
+    pub fn charge(&mut self, used: Duration, limits: TimeLimits) {
+        self.used += used;
+        self.longest = self.longest.max(used);
+        let beyond = used.saturating_sub(Duration::from_millis(limits.step_ms));
+        self.bank = self.bank.saturating_sub(beyond);
+    }
+
+    /// The bank in whole milliseconds, as agents are told it.
+    pub fn bank_ms(&self) -> u64 {
+        u64::try_from(self.bank.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Faults since this was last called.
+    pub fn take_faults(&mut self) -> std::vec::Drain<'_, Fault> {
+        self.fresh_faults.drain(..)
+    }
+
+    fn fault(&mut self, line: &[u8], what: &str) {
+        self.faults += 1;
+        self.fresh_faults.push(Fault { seat: self.number, what: what.to_owned(), line: quote(line) });
+        if self.faults >= TOO_MANY {
+            match self.missing_ids == self.faults {
+                true => self.disqualify(Verdict::MissingAgentId, format!("{TOO_MANY} replies without `agent_id`")),
+                false => self.disqualify(Verdict::TooManyErrors, format!("{TOO_MANY} faults, the last one: {what}")),
+            }
+        }
+    }
+}
+
+/// The beginning of a line, as text that harms no terminal.
+pub fn quote(line: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(&line[..line.len().min(QUOTED)])
+        .chars()
+        .map(|char| if char.is_control() { '\u{b7}' } else { char })
+        .collect();
+    if line.len() > QUOTED { format!("{text}… ({} bytes)", line.len()) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    const LIMITS: TimeLimits = TimeLimits { step_ms: 100, bank_ms: 1000 };
+
+    fn seat() -> Seat {
+        Seat::new(0, "me".parse().unwrap(), "bot".to_owned(), None, Dialect::Both, LIMITS)
+    }
+
+    /// What becomes of an agent that answers states with these lines.
+    #[track_caller]
+    fn check(lines: &[&str], expected: Expect) {
+        let mut seat = seat();
+        let mut told = String::new();
+        for line in lines {
+            told += &format!("{:?}\n", seat.hear(line.as_bytes()));
+        }
+        for fault in seat.take_faults() {
+            told += &format!("fault: {} [{}]\n", fault.what, fault.line);
+        }
+        if let Some(Disqualified { verdict, detail, .. }) = &seat.out {
+            told += &format!("out: {verdict}, {detail}\n");
+        }
+        expected.assert_eq(&told);
+    }
+
+    #[test]
+    fn an_answer_without_id_counts_for_nothing_and_another_id_is_cheating() {
+        check(
+            &[
+                r#"{"agent_id":"me","actions":[1]}"#,
+                r#"{"actions":[2]}"#,
+                r#"{"agent_id":7}"#,
+                r#"{"agent_id":"you","actions":[3]}"#,
+            ],
+            expect![[r#"
+                Some("[1]")
+                None
+                None
+                None
+                fault: the reply lacks `agent_id` [{"actions":[2]}]
+                fault: `agent_id` isn't a text [{"agent_id":7}]
+                out: AGENT_ID_SPOOFING, spoke as "you"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn the_eleventh_fault_ends_it_with_the_reason_that_fits() {
+        let out = |lines: &mut dyn Iterator<Item = &str>| {
+            let mut seat = seat();
+            for line in lines {
+                assert!(seat.is_in());
+                seat.hear(line.as_bytes());
+            }
+            seat.out.map(|out| (out.verdict, out.detail))
+        };
+        assert_eq!(out(&mut std::iter::repeat_n("oops", 10)), None);
+        let (verdict, detail) = out(&mut std::iter::repeat_n("oops", 11)).unwrap();
+        assert_eq!(verdict, Verdict::TooManyErrors);
+        expect![
+            "11 faults, the last one: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr"
+        ]
+        .assert_eq(&detail);
+        assert_eq!(out(&mut std::iter::repeat_n("{}", 11)).unwrap().0, Verdict::MissingAgentId);
+        assert_eq!(out(&mut std::iter::repeat_n("{}", 10).chain(["[]"])).unwrap().0, Verdict::TooManyErrors);
+    }
+
+    #[test]
+    fn handshakes() {
+        let pong = |line: &str| {
+            let mut seat = seat();
+            seat.hear_pong(line.as_bytes());
+            seat.out.map(|out| format!("{}: {}", out.verdict, out.detail)).unwrap_or_default()
+        };
+        assert_eq!(pong(r#"{"pong":0}"#), "");
+        expect![[r#"PING_FAIL: answered the ping without `pong`: {"pong":null}"#]].assert_eq(&pong(r#"{"pong":null}"#));
+        expect!["PING_FAIL: answered the ping, but the line isn't JSON: expected value at line 1 column 1: ready"]
+            .assert_eq(&pong("ready"));
+        let consent = |line: &str| {
+            let mut seat = seat();
+            seat.hear_consent(line.as_bytes());
+            (seat.name, seat.version, seat.out.map(|out| out.verdict))
+        };
+        let named = r#"{"agent_id":"me","agent_name":"Ada","agent_version":"1.2"}"#;
+        assert_eq!(consent(named), ("Ada".to_owned(), Some("1.2".to_owned()), None));
+        assert_eq!(consent("{}"), ("bot".to_owned(), None, None));
+        assert_eq!(consent(r#"{"agent_id":"you"}"#).2, Some(Verdict::SetAgentIdFail));
+    }
+
+    #[test]
+    fn late_consent_and_answers_to_older_states_answer_nothing() {
+        let mut seat = seat();
+        assert!(seat.is_answer(b"{}", 1));
+        seat.note_silence();
+        assert!(!seat.is_answer(br#"{"agent_id":"me","agent_name":"Late"}"#, 1));
+        assert_eq!(seat.name, "Late");
+        assert!(seat.is_answer(br#"{"agent_id":"me"}"#, 1));
+        assert!(!seat.is_answer(br#"{"agent_id":"me","epoch":1}"#, 2));
+        assert!(seat.is_answer(br#"{"agent_id":"me","epoch":2}"#, 2));
+        seat.note_silence();
+        assert!(seat.is_answer(br#"{"agent_id":"me","actions":[]}"#, 3));
+    }
+
+    #[test]
+    fn only_time_beyond_the_limit_is_drawn_from_the_bank() {
+        let mut seat = seat();
+        seat.charge(Duration::from_millis(100), LIMITS);
+        assert_eq!(seat.bank_ms(), 1000);
+        seat.charge(Duration::from_millis(350), LIMITS);
+        assert_eq!(seat.bank_ms(), 750);
+        assert_eq!((seat.used, seat.longest), (Duration::from_millis(450), Duration::from_millis(350)));
+    }
+}

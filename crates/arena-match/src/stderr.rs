@@ -1,0 +1,141 @@
+//! What an agent writes to stderr: read by a thread, so that it never waits, and kept up to a bound.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::body::Log;
+
+/// How much is kept of the beginning, and of the end.
+const KEPT: (usize, usize) = (256 << 10, 64 << 10);
+
+/// An agent that logs more than this is no agent but a flood. Nothing is read from it any more.
+const FLOOD: u64 = 64 << 20;
+
+/// How often the thread looks whether the agent is gone, although somebody may still hold its pipe.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// The reader of one agent's stderr.
+pub struct Stderr {
+    thread: Option<JoinHandle<Log>>,
+    is_flooding: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Stderr {
+    /// Reads from a non-blocking pipe until it is closed.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn read(pipe: OwnedFd) -> io::Result<Stderr> {
+        let (is_flooding, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let thread = {
+            let (is_flooding, is_over) = (is_flooding.clone(), is_over.clone());
+            thread::Builder::new().name("stderr".to_owned()).spawn(move || read(&pipe, &is_flooding, &is_over))?
+        };
+        Ok(Stderr { thread: Some(thread), is_flooding, is_over })
+    }
+
+    /// Whether the agent has logged more than is ever read.
+    pub fn is_flooding(&self) -> bool {
+        self.is_flooding.load(Ordering::Relaxed)
+    }
+
+    /// What was logged, now that all processes of the agent are gone.
+    pub fn finish(&mut self) -> Log {
+        self.is_over.store(true, Ordering::Relaxed);
+        // A thread that panicked has said so itself; then there is no log.
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+fn read(pipe: &OwnedFd, is_flooding: &AtomicBool, is_over: &AtomicBool) -> Log {
+    let (mut log, mut total, mut chunk) = (Log::default(), 0, [0; 16 << 10]);
+    loop {
+        match rustix::io::read(pipe, &mut chunk[..]) {
+            Ok(0) => return log,
+            Ok(read) => {
+                total += read as u64;
+                log.add(&chunk[..read]);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if is_over.load(Ordering::Relaxed) => return log,
+            Err(Errno::AGAIN) => {
+                // Whether something came or the time is over: the next read tells.
+                let _ = poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&LOOK));
+            }
+            Err(_) => return log,
+        }
+        if total > FLOOD {
+            is_flooding.store(true, Ordering::Relaxed);
+            return log;
+        }
+    }
+}
+
+impl Log {
+    /// Appends to the log: to its beginning while there is room, then to its end, of which the oldest part goes.
+    fn add(&mut self, bytes: &[u8]) {
+        let room = KEPT.0 - self.head.len();
+        let (head, rest) = bytes.split_at(bytes.len().min(room));
+        self.head.extend_from_slice(head);
+        self.tail.extend_from_slice(rest);
+        // Twice the size before it is cut, so that cutting stays rare.
+        if self.tail.len() > 2 * KEPT.1 {
+            let cut = self.tail.len() - KEPT.1;
+            self.tail.drain(..cut);
+            self.left_out += cut as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+
+    /// Logs `bytes` through a pipe, and keeps the pipe open.
+    fn logged(bytes: Vec<u8>) -> (Log, bool) {
+        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        fcntl_setfl(&ours, OFlags::NONBLOCK).unwrap();
+        let mut stderr = Stderr::read(ours).unwrap();
+        let writer = thread::spawn(move || {
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let Ok(written) = rustix::io::write(&theirs, rest) else { break };
+                rest = &rest[written..];
+            }
+            theirs
+        });
+        let _theirs = writer.join().unwrap();
+        let flooding = stderr.is_flooding();
+        (stderr.finish(), flooding)
+    }
+
+    #[test]
+    fn a_short_log_is_kept_whole() {
+        let (log, is_flooding) = logged(b"Traceback".to_vec());
+        assert_eq!((log.head.as_slice(), log.left_out, log.tail.len(), is_flooding), (&b"Traceback"[..], 0, 0, false));
+    }
+
+    #[test]
+    fn of_a_long_log_the_beginning_and_the_end_are_kept() {
+        let bytes: Vec<u8> = (0..1_000_000).flat_map(|number: u32| number.to_be_bytes()).collect();
+        let (log, _) = logged(bytes.clone());
+        assert_eq!(log.head, bytes[..KEPT.0]);
+        assert!(log.tail.len() >= KEPT.1 && bytes.ends_with(&log.tail));
+        assert_eq!(log.head.len() + log.left_out as usize + log.tail.len(), bytes.len());
+    }
+
+    #[test]
+    fn a_flood_is_seen_and_no_longer_read() {
+        assert!(logged(vec![b'x'; FLOOD as usize + (1 << 20)]).1);
+    }
+}

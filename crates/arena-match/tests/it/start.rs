@@ -1,0 +1,118 @@
+//! Programs that start, and the sentences about those that don't.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use arena_match::process::{How, SandboxMode};
+
+use crate::agent::{Agent, CONFINED, MODES, PYTHON};
+
+#[test]
+fn an_agent_reads_writes_and_exits_in_every_mode() {
+    for mode in MODES {
+        let agent = Agent::python(mode, "print(sys.stdin.readline().strip()[::-1]); print('aside', file=sys.stderr)");
+        let run = agent.run("abc\n");
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("cba\n", "aside\n"), "{mode:?}");
+        assert_eq!(run.ended.how, How::Exited(0), "{mode:?}");
+        assert!(run.ended.cpu_time_us > 0 && run.ended.max_rss_bytes > 1 << 20, "{mode:?}: {run:?}");
+        println!("{mode:?}: {:?}", agent.start().in_force().unwrap());
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_named_with_the_reason() {
+    for mode in MODES {
+        let agent = Agent::with_text(mode, "#!/bin/sh\n");
+        let folder = agent.spec.folder.clone();
+        let check = |program: PathBuf, text: Option<&str>, mode_bits: u32, expected: &str| {
+            if let Some(text) = text {
+                fs::write(&program, text).unwrap();
+                fs::set_permissions(&program, fs::Permissions::from_mode(mode_bits)).unwrap();
+            }
+            let mut other = Agent::with_text(mode, "");
+            other.spec = agent.spec.clone();
+            other.spec.program = program.clone();
+            let told = other.start_error().to_string();
+            assert_eq!(told, expected.replace('%', &program.display().to_string()), "{mode:?}");
+        };
+        check(folder.join("nothing"), None, 0, "there is no program %");
+        check("no-such-program-anywhere".into(), None, 0, "there is no program %");
+        check(folder.clone(), None, 0, "% is not a file, so it can't be run as a program");
+        check(folder.join("plain"), Some("#!/bin/sh\n"), 0o644, "% is not executable (mend it with `chmod +x %`)");
+        check(
+            folder.join("old"),
+            Some("#!/no/such/thing -x\n"),
+            0o755,
+            "% asks for the interpreter /no/such/thing, which isn't there",
+        );
+        check(
+            folder.join("by-env"),
+            Some("#!/usr/bin/env no-such-thing\n"),
+            0o755,
+            "% asks for the interpreter no-such-thing, which isn't there",
+        );
+        check(
+            folder.join("text"),
+            Some("just words\n"),
+            0o755,
+            "% is neither a binary for this machine nor a script that begins with `#!`",
+        );
+        check(
+            folder.join("broken"),
+            Some("\u{7f}ELF and nothing else\n"),
+            0o755,
+            "% is neither a binary for this machine nor a script that begins with `#!`",
+        );
+    }
+}
+
+#[test]
+fn what_root_alone_can_read_is_named_with_the_way_to_mend_it() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not checked: an unreadable folder of root's, since this runs as an ordinary user");
+        return;
+    }
+    for mode in CONFINED {
+        let agent = Agent::python(mode, "");
+        fs::set_permissions(&agent.spec.folder, fs::Permissions::from_mode(0o700)).unwrap();
+        let told = agent.start_error().to_string();
+        assert!(told.contains("can't be read by the unprivileged user 65534"), "{mode:?}: {told}");
+        assert!(told.contains("chmod -R o+rX"), "{mode:?}: {told}");
+    }
+}
+
+#[test]
+fn an_interpreter_that_env_finds_works_wherever_it_is_installed() {
+    let agent =
+        Agent::with_text(SandboxMode::On, "#!/usr/bin/env python3\nimport json, sys\nprint(sys.version_info[0])\n");
+    let run = agent.run("");
+    assert_eq!(run.stdout, "3\n", "{run:?}");
+}
+
+#[test]
+fn node_runs_within_the_default_limits() {
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        println!("not checked: node, which isn't installed as /usr/bin/node");
+        return;
+    }
+    for mode in MODES {
+        let text = "#!/usr/bin/node\nprocess.stdin.on('data', d => { console.log(d.toString().trim().length); });\n";
+        let run = Agent::with_text(mode, text).run("four\n");
+        assert_eq!((run.stdout.as_str(), &run.ended.how), ("4\n", &How::Exited(0)), "{mode:?}: {run:?}");
+    }
+}
+
+#[test]
+fn modules_beside_the_program_can_be_imported_and_a_bare_name_is_looked_up() {
+    for mode in MODES {
+        let mut agent = Agent::python(mode, "import helper; print(helper.WORD)");
+        fs::write(agent.spec.folder.join("helper.py"), "WORD = 'helped'\n").unwrap();
+        assert_eq!(agent.run("").stdout, "helped\n", "{mode:?}");
+        let script = agent.spec.program.display().to_string();
+        agent = agent.args(&[&script]);
+        agent.spec.program = "python3".into();
+        agent.spec.env.push(("PATH".into(), PathBuf::from(PYTHON).parent().unwrap().into()));
+        assert_eq!(agent.run("").stdout, "helped\n", "{mode:?}");
+    }
+}
