@@ -409,3 +409,18 @@ fn without_second_interface() -> BpfProgram {
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_can_be_made_for_each_kind_of_kernel() {
+        for scope in [Scope::Namespace, Scope::User] {
+            for signals_scoped in [true, false] {
+                let programs = filters(scope, signals_scoped).unwrap();
+                assert!(programs.iter().all(|program| (4..1000).contains(&program.len())));
+            }
+        }
+    }
+}
