@@ -120,9 +120,15 @@ impl<'a> Request<'a> {
 
     /// Reads what is there, and settles the request if that is an answer, or the time is over.
     fn look(&mut self, now: Instant, is_over: bool, is_answer: &mut impl FnMut(usize, &[u8]) -> bool) {
+        let mut passed_over = 0;
         while let Some(answer) = self.link.read() {
             if answer != Answer::Line || is_answer(self.seat, self.link.line()) {
                 return self.settle(answer, now);
+            }
+            // Lines may come as fast as they are read, and others wait for their turn, and for the deadline.
+            passed_over += self.link.line().len() + 1;
+            if passed_over > MAX_UNASKED.0 || !self.link.drop_line() {
+                return self.settle(Answer::Flood, now);
             }
         }
         if is_over {
@@ -170,6 +176,12 @@ impl Link {
     /// Whether the agent was told that it is over.
     pub fn is_closed(&self) -> bool {
         self.is_closed
+    }
+
+    /// Counts the line as written beside the answers. `false`: it is too much.
+    fn drop_line(&mut self) -> bool {
+        self.dropped += self.line.1 + 1 - self.line.0;
+        self.dropped <= MAX_UNASKED.1
     }
 
     /// Throws away what the agent wrote before it was asked. `false`: it is too much.
@@ -472,6 +484,18 @@ mod tests {
         assert!(flooded);
         is_flooding.store(false, Ordering::Relaxed);
         drop((link, input));
+        flood.join().unwrap();
+    }
+
+    #[test]
+    fn a_flood_of_lines_that_answer_nothing_is_seen() {
+        let (mut link, _input, output) = link();
+        let flood = thread::spawn(move || {
+            let lines = b"not this\n".repeat(7_000);
+            while rustix::io::write(&output, &lines).is_ok() {}
+        });
+        assert_eq!(once(&mut link, 3_600_000, |_, _| false).0, Answer::Flood);
+        drop(link);
         flood.join().unwrap();
     }
 
