@@ -3,6 +3,7 @@
 
 mod admin;
 mod matches;
+mod replay;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use matches::{Affinity, MatchVerb, RunArgs, Sandbox, SandboxArgs};
+pub use replay::{Format, ReplayVerb, ShowArgs};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -121,6 +123,18 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: MatchVerb,
+    },
+    /// Replays: look at them, verify them, write them in other formats.
+    #[command(after_help = "\
+Examples:
+  arena match run snake --agent ./a --agent ./b --replay game.jsonl
+  arena replay show game.jsonl --play
+  arena replay verify game.jsonl
+  arena replay export game.jsonl --format reference --out reference.jsonl")]
+    Replay {
+        /// What to do.
+        #[command(subcommand)]
+        verb: ReplayVerb,
     },
     /// Challenges: look at them, make sessions of them, play.
     #[command(after_help = "\

@@ -3,6 +3,7 @@
 
 mod admin;
 mod args;
+mod boards;
 mod challenges;
 mod chat;
 mod client;
@@ -14,8 +15,10 @@ mod interrupt;
 mod keys;
 mod matches;
 mod output;
+mod replay;
 mod scoring;
 mod serve;
+mod terminal;
 mod users;
 
 use std::process::ExitCode;
@@ -52,6 +55,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Match { verb } => matches::run(verb, style),
+        Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Scoring { name, sort, limit, offset } => {

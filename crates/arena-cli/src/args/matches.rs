@@ -17,6 +17,7 @@ Examples:
   arena match run chess --agent ./a --agent ./b --seed 7 --replay game.jsonl
   arena match run food_catcher --agent ./a --agent http://127.0.0.1:8000/ --json
   arena match run snake --agent ./a -- python3 bot.py --level 3    the second agent is a command line
+  arena match run snake --agent ./a --agent ./b --pace 200    slow enough to look on
   arena match run snake --agent ./a --agent ./b --games 100 --concurrency 2
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
@@ -26,7 +27,7 @@ to write one, and `arena agent check` what one gets wrong.
 
 Each of several games has a seed of its own, that comes of --seed; games 1 and 2, 3 and 4 and so on share one, and the agents
 change seats. What agents write to stderr is kept next to the replay, a file for each.")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List the games that can be played, or print the options of one.
     #[command(after_help = "\
 Examples:
@@ -82,6 +83,9 @@ pub struct RunArgs {
     /// Don't draw the game on the terminal.
     #[arg(long)]
     pub no_live: bool,
+    /// Milliseconds that each epoch is shown at least, for people who look on.
+    #[arg(long, value_name = "MS", conflicts_with = "no_live", value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub pace: Option<u64>,
 }
 
 /// How agents' processes are held in.

@@ -51,6 +51,8 @@ fn every_verb_has_help_with_examples() {
 
         serve
         demo
+        match
+        replay
         challenges
         chat
         scoring
@@ -58,6 +60,11 @@ fn every_verb_has_help_with_examples() {
         admin
         identity
         completions
+        match run
+        match games
+        replay show
+        replay verify
+        replay export
         challenges metadata
         challenges list
         challenges create
