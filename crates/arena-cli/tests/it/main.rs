@@ -10,6 +10,7 @@ mod help_and_errors;
 mod lifecycle;
 mod live;
 mod log;
+mod matches;
 mod play;
 mod program;
 mod replay;
