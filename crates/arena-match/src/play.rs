@@ -394,15 +394,24 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Stops the agents that were disqualified since this was last called, at once.
+    /// Stops the agents that were disqualified since this was last called. Those that cheated are told so, and that takes them a
+    /// moment; the others are ended at once.
     fn send_away(&mut self) -> Vec<Disqualified> {
-        let mut out = Vec::new();
-        for (number, seat) in self.seats.iter().enumerate() {
-            if let Some(disqualified) = seat.out.as_ref().filter(|_| !self.links[number].is_closed()) {
-                self.links[number].close(&message::stop(disqualified.verdict.is_cheating()));
-                self.bodies[number].kill();
+        let mut out: Vec<Disqualified> = Vec::new();
+        for (seat, link) in self.seats.iter().zip(&mut self.links) {
+            if let Some(disqualified) = seat.out.as_ref().filter(|_| !link.is_closed()) {
+                link.close(&message::stop(disqualified.verdict.is_cheating()));
                 out.push(disqualified.clone());
             }
+        }
+        let by = Instant::now() + GRACE;
+        for disqualified in &out {
+            let body = &mut self.bodies[disqualified.seat];
+            if disqualified.verdict.is_cheating() {
+                // No clock runs between two epochs, so this costs nobody anything but time.
+                body.ended(by.saturating_duration_since(Instant::now()));
+            }
+            body.kill();
         }
         out
     }

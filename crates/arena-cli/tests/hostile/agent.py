@@ -194,6 +194,17 @@ def endless_nesting(_):
         write(b'{"a":[' * 10000)
 
 
+@on("state")
+def cheats_and_says_good_bye(state):
+    speaks_as_its_opponent(state)
+
+
+@on("stop")
+def cheats_and_says_good_bye(message):
+    time.sleep(0.1)
+    print("told to stop:", message["stop"]["reason"], file=sys.stderr, flush=True)
+
+
 # --- floods ----------------------------------------------------------------------------------------------------------------------
 
 

@@ -234,6 +234,20 @@ fn when_all_are_out_nobody_wins() {
 }
 
 #[test]
+fn a_cheat_is_told_so_before_it_is_ended() {
+    let room = Room::new();
+    let (cheat, honest) = (room.agent("cheats_and_says_good_bye"), room.agent("honest"));
+    let replay = room.file("game.jsonl");
+    let mut args: Vec<&str> = FOOD.split(' ').collect();
+    args.extend(["--replay", &replay, "--agent", &cheat, "--agent", &honest]);
+    let finished = room.play(&args);
+    assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], "AGENT_ID_SPOOFING");
+    let log = fs::read_to_string(room.file("game.seat0.log")).unwrap();
+    assert!(log.ends_with("told to stop: cheating_detected\n"), "{log}");
+    room.check_nothing_remains();
+}
+
+#[test]
 fn names_and_last_words_of_agents_do_not_steer_a_terminal() {
     let room = Room::new();
     let (named, chatty) = (room.agent("has_a_name_that_steers_terminals"), room.agent("chatters_and_exits"));
