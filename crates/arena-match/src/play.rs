@@ -314,8 +314,11 @@ impl<'a> Table<'a> {
             let (seat, body) = (&mut self.seats[number], &mut *self.bodies[number]);
             let (step_ms, bank_ms) = (self.limits.step_ms, seat.bank_ms());
             seat.charge(used, self.limits);
+            let has_bare_reply = seat.take_bare_reply();
             match answer {
                 Answer::Line => heard[number] = seat.is_in(),
+                // Its consent came late and nothing after it, or else it had no more to say than its id: then it passes.
+                Answer::Late if has_bare_reply => {}
                 Answer::Late if body.is_flooding() => fail(seat, body, Answer::Flood, Verdict::OutputLimit),
                 Answer::Late => {
                     let whole = step_ms + bank_ms;

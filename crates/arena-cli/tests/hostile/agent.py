@@ -518,6 +518,16 @@ def keeps_its_name_to_itself(_):
 
 
 @on("id")
+def keeps_its_name_to_itself_and_passes(_):
+    pass
+
+
+@on("state")
+def keeps_its_name_to_itself_and_passes(_):
+    say(agent_id=me)
+
+
+@on("id")
 def says_its_name_late(_):
     time.sleep(0.7)
     return HONESTLY

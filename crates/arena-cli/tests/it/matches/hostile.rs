@@ -100,6 +100,7 @@ const ODD: &[Row] = &[
     row("chatters", FOOD, &[], ""),
     row("thinks_long", "food_catcher --set n_epochs=20 --step-ms 100 --bank-ms 2500", &[], ""),
     row("keeps_its_name_to_itself", SNAKE, &[], ""),
+    row("keeps_its_name_to_itself_and_passes", FOOD, &[], ""),
     row("says_its_name_late", SNAKE, &[], ""),
     row("answers_by_a_move_alone", SNAKE, &[], ""),
     row("answers_by_a_move_alone", CHESS, &[], ""),
