@@ -1,5 +1,7 @@
 //! The rules of a map, in scenes: what is there, what the agents send, and what is there after one epoch.
 
+use std::collections::BTreeSet;
+
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -444,6 +446,42 @@ fn whoever_has_died_in_an_epoch_does_nothing_more_in_it() {
 }
 
 #[test]
+fn a_base_that_has_been_destroyed_spawns_nothing() {
+    let mut told = BTreeSet::new();
+    for epoch in 0..40 {
+        let mut world = world(
+            2,
+            "actor Actor1 of 0 at 10,10 with 0
+             base  Enemyb of 1 at 12,10 with 100 health 5",
+        );
+        world.epoch = epoch;
+        let rejected = play(
+            &mut world,
+            &[
+                r#"[{"action":"attack","actor_id":"Actor1","target":"Enemyb"}]"#,
+                r#"[{"action":"spawn","base_id":"Enemyb"}]"#,
+            ],
+        );
+        told.insert((world.actors.len(), world.dead[0].food as u64, rejected));
+    }
+    let rejected = "rejected 1 0: the base has been destroyed".to_owned();
+    assert_eq!(told, BTreeSet::from([(1, 100, vec![rejected]), (2, 0, vec![])]));
+}
+
+#[test]
+fn a_new_actor_acts_from_the_next_epoch_on() {
+    let scene = || world(1, "base Base01 of 0 at 10,10 with 100");
+    let mut foreseen = scene();
+    play(&mut foreseen, &[r#"[{"action":"spawn","base_id":"Base01"}]"#]);
+    let id = foreseen.actors[0].id;
+    let spawn_and_move =
+        format!(r#"[{{"action":"spawn","base_id":"Base01"}},{{"action":"move","actor_id":"{id:?}","target":[0,0]}}]"#);
+    let mut world = scene();
+    assert_eq!(play(&mut world, &[&spawn_and_move]), ["rejected 0 1: the actor has acted in this epoch"]);
+    assert_eq!(play(&mut world, &[&spawn_and_move]), ["rejected 0 0: the base has too little food for an actor"]);
+}
+
+#[test]
 fn nothing_is_done_with_the_dead() {
     check(
         "actor Actor1 of 0 at 10,10 with 0
@@ -605,8 +643,11 @@ fn crowd() -> impl Strategy<Value = Vec<(bool, usize, u8, u8, u16, u8)>> {
     prop::collection::vec((any::<bool>(), 0..3usize, 0..40u8, 0..40u8, 0..700u16, 1..50u8), 1..24)
 }
 
+/// An action drawn at random: which sort, of whom, on whom, and where to.
+type Sketch = (u8, usize, usize, f64, f64);
+
 /// Any action by and on whatever there is, named by its place.
-fn any_actions() -> impl Strategy<Value = Vec<Vec<(u8, usize, usize, f64, f64)>>> {
+fn any_actions() -> impl Strategy<Value = Vec<Vec<Sketch>>> {
     let action = (0..7u8, 0..64usize, 0..64usize, prop::num::f64::NORMAL, -10.0..50.0f64);
     prop::collection::vec(prop::collection::vec(action, 0..30), 3)
 }
@@ -628,7 +669,7 @@ fn letter(place: usize) -> char {
     char::from(b'a' + (place % 26) as u8)
 }
 
-fn actions_of(lists: &[Vec<(u8, usize, usize, f64, f64)>]) -> Vec<Vec<Offer<Action>>> {
+fn actions_of(lists: &[Vec<Sketch>]) -> Vec<Vec<Offer<Action>>> {
     let action = |(kind, one, other, x, y): &(u8, usize, usize, f64, f64)| {
         let thing = |place: &usize| id(&format!("Thing{}", letter(*place)));
         let (actor_id, base_id) = (thing(one), thing(other));
