@@ -29,6 +29,7 @@ Examples:
   arena demo                        a server, and house bots that play
   arena serve                       an arena on this machine
   arena match run snake --agent ./a --agent ./b    a match between two bots
+  arena replay show game.jsonl --play              a match that was recorded, as a film
   arena challenges create psi       a session, with an invite for each player
   arena challenges join inv_…       take a seat
   arena challenges sync ID --from inv_…    what the operator says to you
