@@ -2,6 +2,7 @@
 //! `args/admin.rs`.
 
 mod admin;
+mod agent;
 mod matches;
 
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use crate::exit::EXIT_CODES;
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
+pub use agent::{AgentVerb, CheckArgs};
 pub use matches::{Affinity, MatchVerb, RunArgs, Sandbox, SandboxArgs};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
@@ -121,6 +123,16 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: MatchVerb,
+    },
+    /// Agents: find out what one gets wrong before it loses matches by it.
+    #[command(after_help = "\
+Examples:
+  arena agent check ./bot
+  arena agent check ./bot --game snake")]
+    Agent {
+        /// What to do.
+        #[command(subcommand)]
+        verb: AgentVerb,
     },
     /// Challenges: look at them, make sessions of them, play.
     #[command(after_help = "\

@@ -90,7 +90,7 @@ impl Body for Server {
     fn ended(&mut self, patience: Duration) -> Option<End> {
         self.join(patience);
         let sentence = self.end.get().cloned()?;
-        Some(End { sentence, is_out_of_memory: false })
+        Some(End { sentence, is_out_of_memory: false, code: None, left_behind: 0 })
     }
 
     fn is_flooding(&self) -> bool {

@@ -172,6 +172,34 @@ impl Link {
         self.is_closed
     }
 
+    /// What the agent has written since its last answer. It stays there until the agent is asked again, and is dropped then.
+    pub fn unasked(&mut self) -> &[u8] {
+        loop {
+            if self.end == self.buffer.len() {
+                if self.buffer.len() > MAX_LINE {
+                    break;
+                }
+                self.buffer.resize((self.buffer.len() * 2).min(MAX_LINE + 1), 0);
+            }
+            match rustix::io::read(&self.output, &mut self.buffer[self.end..]) {
+                Ok(0) => self.has_ended = true,
+                Ok(read) => {
+                    self.end += read;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(_) => {}
+            }
+            break;
+        }
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether the agent writes something, or closes its output, within this time.
+    pub fn stirs(&self, within: Duration) -> bool {
+        self.end > self.start || crate::process::wait_readable(&self.output, within)
+    }
+
     /// Throws away what the agent wrote before it was asked. `false`: it is too much.
     fn drop_unasked(&mut self) -> bool {
         let mut dropped = self.end - self.start;
