@@ -38,8 +38,8 @@
 //! source grows by 2.5 at most.
 //!
 //! The state holds `foods` (`position`, `quantity`, `id`), `actors` and `bases` (`position`, `id`, `owner_id`, `food`,
-//! `health`, `max_health`), and `dead_entities`, which are the actors and bases that died in the last epoch.
-//! `max_health` is `actor_max_health` for both.
+//! `health`, `max_health`), and `dead_entities`, which are the actors and bases that died in the last epoch: with the
+//! food that is lost with them, which is none after a collision. `max_health` is `actor_max_health` for both.
 //!
 //! Numbers are doubles, and nothing but sums, products, quotients and square roots is made of them, so they are the
 //! same everywhere.

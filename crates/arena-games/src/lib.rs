@@ -4,16 +4,23 @@
 //! keeps their clocks is `arena-match`; what a game is, is `arena-model`'s.
 
 mod cherry_picker;
+mod chess;
+mod digits;
 mod food_catcher;
 mod foraging;
 #[cfg(test)]
 mod golden;
+mod snake;
 
 use arena_model::GameType;
 
 /// All games, in the order in which people are told of them.
-pub static GAMES: [GameType; 2] =
-    [GameType::of::<food_catcher::FoodCatcher>(), GameType::of::<cherry_picker::CherryPicker>()];
+pub static GAMES: [GameType; 4] = [
+    GameType::of::<snake::Snake>(),
+    GameType::of::<chess::Chess>(),
+    GameType::of::<food_catcher::FoodCatcher>(),
+    GameType::of::<cherry_picker::CherryPicker>(),
+];
 
 /// The game of this name.
 pub fn find(name: &str) -> Option<&'static GameType> {

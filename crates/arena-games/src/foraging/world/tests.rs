@@ -1,5 +1,7 @@
 //! The rules of a map, in scenes: what is there, what the agents send, and what is there after one epoch.
 
+use std::collections::BTreeSet;
+
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -441,6 +443,42 @@ fn whoever_has_died_in_an_epoch_does_nothing_more_in_it() {
         first[survivor] += 1;
     }
     assert!(first.iter().all(|times| (140..=260).contains(times)), "{first:?}");
+}
+
+#[test]
+fn a_base_that_has_been_destroyed_spawns_nothing() {
+    let mut told = BTreeSet::new();
+    for epoch in 0..40 {
+        let mut world = world(
+            2,
+            "actor Actor1 of 0 at 10,10 with 0
+             base  Enemyb of 1 at 12,10 with 100 health 5",
+        );
+        world.epoch = epoch;
+        let rejected = play(
+            &mut world,
+            &[
+                r#"[{"action":"attack","actor_id":"Actor1","target":"Enemyb"}]"#,
+                r#"[{"action":"spawn","base_id":"Enemyb"}]"#,
+            ],
+        );
+        told.insert((world.actors.len(), world.dead[0].food as u64, rejected));
+    }
+    let rejected = "rejected 1 0: the base has been destroyed".to_owned();
+    assert_eq!(told, BTreeSet::from([(1, 100, vec![rejected]), (2, 0, vec![])]));
+}
+
+#[test]
+fn a_new_actor_acts_from_the_next_epoch_on() {
+    let scene = || world(1, "base Base01 of 0 at 10,10 with 100");
+    let mut foreseen = scene();
+    play(&mut foreseen, &[r#"[{"action":"spawn","base_id":"Base01"}]"#]);
+    let id = foreseen.actors[0].id;
+    let spawn_and_move =
+        format!(r#"[{{"action":"spawn","base_id":"Base01"}},{{"action":"move","actor_id":"{id:?}","target":[0,0]}}]"#);
+    let mut world = scene();
+    assert_eq!(play(&mut world, &[&spawn_and_move]), ["rejected 0 1: the actor has acted in this epoch"]);
+    assert_eq!(play(&mut world, &[&spawn_and_move]), ["rejected 0 0: the base has too little food for an actor"]);
 }
 
 #[test]

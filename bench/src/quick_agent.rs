@@ -1,0 +1,152 @@
+//! Agents that answer at once: this binary once more, as the agents of the matches that are measured. They read a line with one
+//! call and write a line with one call, and what they answer was written beforehand, so that what remains is the pipe and the runner.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use memchr::{memchr, memmem};
+use rustix::stdio::{stdin, stdout};
+use serde_json::{Value, json};
+
+/// The name under which this binary is an agent.
+pub const QUICK_AGENT: &str = "quick-agent";
+
+/// The longest message that such an agent takes.
+const BUFFER: usize = 1 << 20;
+
+/// Plays as the arguments say: `echo BYTES` answers whatever comes with so many bytes; `mute EPOCHS` falls silent after so many
+/// states; else the name of a game.
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+    match play(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("quick-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn play(args: &[String]) -> anyhow::Result<()> {
+    let number = || args.get(1).context("how many?")?.parse::<usize>().context("not a number");
+    match args.first().map(String::as_str) {
+        Some("echo") => echo(number()?),
+        Some("mute") => converse(&mut Moves::new("snake", Some(number()?))),
+        Some(game) => converse(&mut Moves::new(game, None)),
+        None => bail!("which game?"),
+    }
+}
+
+fn echo(bytes: usize) -> anyhow::Result<()> {
+    let mut line = vec![b'x'; bytes.max(1)];
+    if let Some(last) = line.last_mut() {
+        *last = b'\n';
+    }
+    let mut buffer = vec![0; BUFFER];
+    while read_line(&mut buffer)?.is_some() {
+        rustix::io::write(stdout(), &line)?;
+    }
+    Ok(())
+}
+
+/// Reads until a line is whole; its length. A runner never sends a second one before the first is answered.
+fn read_line(buffer: &mut [u8]) -> anyhow::Result<Option<usize>> {
+    let mut end = 0;
+    loop {
+        let read = rustix::io::read(stdin(), &mut buffer[end..])?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if let Some(at) = memchr(b'\n', &buffer[end..end + read]) {
+            return Ok(Some(end + at));
+        }
+        end += read;
+    }
+}
+
+fn converse(moves: &mut Moves) -> anyhow::Result<()> {
+    let mut buffer = vec![0; BUFFER];
+    while let Some(end) = read_line(&mut buffer)? {
+        let line = &buffer[..end];
+        let answer: &[u8] = if line.starts_with(b"{\"ping\"") {
+            b"{\"pong\":\"pong\"}\n"
+        } else if line.starts_with(b"{\"stop\"") {
+            return Ok(());
+        } else if memmem::find(&line[..line.len().min(16 << 10)], b"\"set_agent_id\"").is_some() {
+            let message: Value = serde_json::from_slice(line)?;
+            moves.id = message["set_agent_id"].as_str().context("no id")?.to_owned();
+            moves.hello = format!("{}\n", json!({ "agent_id": moves.id })).into_bytes();
+            &moves.hello
+        } else {
+            moves.next(line)?
+        };
+        if !answer.is_empty() {
+            rustix::io::write(stdout(), answer)?;
+        }
+    }
+    Ok(())
+}
+
+/// What an agent answers: a few lines, made at its first state, over and over; or one made of each state.
+struct Moves {
+    game: String,
+    id: String,
+    hello: Vec<u8>,
+    lines: Vec<Vec<u8>>,
+    played: usize,
+    /// After so many states nothing more is said.
+    mute_after: Option<usize>,
+}
+
+impl Moves {
+    fn new(game: &str, mute_after: Option<usize>) -> Moves {
+        let (id, hello, lines) = (String::new(), Vec::new(), Vec::new());
+        Moves { game: game.to_owned(), id, hello, lines, played: 0, mute_after }
+    }
+
+    fn next(&mut self, line: &[u8]) -> anyhow::Result<&[u8]> {
+        self.played += 1;
+        if self.mute_after.is_some_and(|most| self.played > most) {
+            return Ok(b"");
+        }
+        if self.game == "chess" {
+            // The first move of the list, cut out of the text.
+            let key = b"\"legal_moves\":[\"";
+            let from = memmem::find(line, key).context("no legal moves")? + key.len();
+            let until = from + memchr(b'"', &line[from..]).context("a move without end")?;
+            let chosen = std::str::from_utf8(&line[from..until])?;
+            self.lines = vec![self.line(&json!([{ "action": "move", "move": chosen }]))];
+        } else if self.lines.is_empty() {
+            let message: Value = serde_json::from_slice(line)?;
+            let actions = match self.game.as_str() {
+                "snake" => circle(&message["world_state"]["snakes"][&self.id]["head_position"]),
+                "food_catcher" | "cherry_picker" => to_and_fro(&message["world_state"]["actors"], &self.id)?,
+                other => bail!("there is no quick agent for {other}"),
+            };
+            self.lines = actions.iter().map(|actions| self.line(actions)).collect();
+        }
+        Ok(&self.lines[self.played % self.lines.len()])
+    }
+
+    fn line(&self, actions: &Value) -> Vec<u8> {
+        format!("{}\n", json!({ "agent_id": self.id, "actions": actions })).into_bytes()
+    }
+}
+
+/// Four moves that bring a snake back to where it was, within the usual grid.
+fn circle(head: &Value) -> Vec<Value> {
+    let inner = |axis: usize| head[axis].as_i64().unwrap_or(0) < 5;
+    let (to, fro) = if inner(0) { ("RIGHT", "LEFT") } else { ("LEFT", "RIGHT") };
+    let (up, down) = if inner(1) { ("DOWN", "UP") } else { ("UP", "DOWN") };
+    [to, up, fro, down].map(|step| json!([{ "action": "move", "move": step }])).to_vec()
+}
+
+/// Two moves that an actor makes in turn.
+fn to_and_fro(actors: &Value, id: &str) -> anyhow::Result<Vec<Value>> {
+    let own = actors.as_array().into_iter().flatten().find(|actor| actor["owner_id"] == id);
+    let own = own.context("no actor of one's own")?;
+    let (x, y) = (own["position"][0].as_f64().unwrap_or(0.0), own["position"][1].as_f64().unwrap_or(0.0));
+    let step = |dx: f64| json!([{ "action": "move", "actor_id": own["id"], "target": [x + dx, y] }]);
+    Ok(vec![step(0.5), step(-0.5)])
+}

@@ -1,0 +1,425 @@
+//! Matches between agents that answer at once, against a bare pipe to two children with messages of the same size, in turn; how
+//! long a match takes to begin; and whether anybody loses on time who shouldn't, or is caught late who should.
+
+use std::io::Write;
+use std::process::{Child, Command as Process, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use arena_match::{
+    Agent, Confinement, Contest, Glance, Launcher, Limits, Plan, SandboxMode, Watch, cores, hold, stay_on,
+};
+use arena_model::{GameType, Seed, TimeLimits};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::Arguments;
+use crate::latency::median;
+use crate::quick_agent::QUICK_AGENT;
+use crate::report::{Goal, Report};
+
+const NAME: &str = "matches";
+
+/// The name under which this binary is the launcher of agents.
+pub const LAUNCH: &str = "launch-agent";
+
+/// Games, the epochs of a measurement, the share of the bare pipe and the microseconds of the runner's own CPU that are asked for.
+const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
+    ("snake", 200_000, Some(60.0), 5.0),
+    ("food_catcher", 50_000, Some(30.0), 30.0),
+    ("cherry_picker", 50_000, None, 30.0),
+    ("chess", 5_000, None, 20.0),
+];
+
+/// How often the CPU clock is read, in epochs: it costs more than the other one.
+const SAMPLE: u64 = 256;
+
+/// Sizes of this scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "matches")]
+pub struct Options {
+    /// Exchanges in which nobody may lose on time, with every core busy [default: 1000000; 20000 if quick]
+    #[arg(long)]
+    exchanges: Option<u64>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// If no match can be played here.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    for (name, epochs, share, cpu_us) in GAMES {
+        measure(arguments, report, name, if arguments.quick { epochs / 20 } else { epochs }, share, cpu_us)?;
+    }
+    starts(arguments, report)?;
+    forfeits(arguments, report)?;
+    lateness(arguments, report)
+}
+
+/// What a match, or a bare pipe, did: rounds a second, and CPU of the calling thread for each.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+struct Pace {
+    rounds_per_s: f64,
+    cpu_us: f64,
+}
+
+fn measure(
+    arguments: &Arguments,
+    report: &mut Report,
+    name: &'static str,
+    epochs: u64,
+    share: Option<f64>,
+    cpu_us: f64,
+) -> anyhow::Result<()> {
+    let game = arena_games::find(name).with_context(|| format!("there is no game {name}"))?;
+    let sizes = sizes(game)?;
+    let (mut plain, mut recorded, mut pipes) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 1..=arguments.rounds() {
+        eprintln!("{NAME}: {name}, round {number} of {}", arguments.rounds());
+        plain.push(on_core(move || rounds(game, epochs, false))?);
+        pipes.push(on_core(move || bare_pipe(game, sizes, epochs))?);
+        recorded.push(on_core(move || rounds(game, epochs, true))?);
+    }
+    let mid = |paces: &[Pace], value: fn(&Pace) -> f64| median(paces.iter().map(value));
+    let ratio = |paces: &[Pace]| 100.0 * median(paces.iter().zip(&pipes).map(|(a, b)| a.rounds_per_s / b.rounds_per_s));
+    let own = |paces: &[Pace]| median(paces.iter().zip(&pipes).map(|(a, b)| a.cpu_us - b.cpu_us));
+    let (per_s, cpu): (fn(&Pace) -> f64, fn(&Pace) -> f64) = (|pace| pace.rounds_per_s, |pace| pace.cpu_us);
+    report
+        .row(NAME, format!("{name}: epochs/s"), mid(&plain, per_s), "")
+        .note(format!("messages of {} bytes, answers of {}; all on one core", sizes.0, sizes.1));
+    let row = report.row(NAME, format!("{name}: share of a bare pipe's rounds/s"), ratio(&plain), "%");
+    row.note(format!("bare pipe {:.0} rounds/s; with a replay on disk {:.1} %", mid(&pipes, per_s), ratio(&recorded)));
+    if let Some(share) = share {
+        row.goal(Goal::AtLeast(share));
+    }
+    report.row(NAME, format!("{name}: the engine's CPU per epoch"), own(&plain), "µs").goal(Goal::AtMost(cpu_us)).note(
+        format!(
+            "the runner's thread {:.1} µs less {:.1} µs of the bare pipe's; with a replay {:.1} µs",
+            mid(&plain, cpu),
+            mid(&pipes, cpu),
+            own(&recorded)
+        ),
+    );
+    report.detail(NAME, name, json!({ "plain": plain, "recorded": recorded, "pipe": pipes, "sizes": sizes }));
+    Ok(())
+}
+
+/// Runs on a thread of its own that stays on the last core.
+fn on_core<T: Send>(job: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if let Some(core) = cores().last() {
+                stay_on(*core);
+            }
+            job()
+        });
+        thread.join().map_err(|_| anyhow!("a measurement panicked"))?
+    })
+}
+
+fn this_program() -> anyhow::Result<std::path::PathBuf> {
+    std::env::current_exe().context("this program can't be found")
+}
+
+fn agent(words: &[&str]) -> anyhow::Result<Agent> {
+    let program = this_program()?;
+    let words: Vec<String> =
+        [&program.to_string_lossy(), QUICK_AGENT].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    Agent::command(&words, "").map_err(|error| anyhow!("{error}"))
+}
+
+fn confinement(mode: SandboxMode) -> anyhow::Result<Confinement> {
+    let launcher = Launcher { program: this_program()?, args: vec![LAUNCH.into()] };
+    Ok(Confinement { launcher, mode, limits: Limits::default(), expose: Vec::new() })
+}
+
+/// Looks at the clocks while a match is played.
+#[derive(Default)]
+struct Stopwatch {
+    /// When the first epoch began, and the CPU time then.
+    first: Option<(Instant, Duration)>,
+    /// The same of the last epoch that was sampled, and which that was.
+    last: Option<(Instant, Duration, u64)>,
+    /// When the last epoch of all began.
+    begun: Option<Instant>,
+    epoch: u64,
+}
+
+impl Watch for Stopwatch {
+    fn look(&mut self, glance: Glance<'_>) {
+        let now = Instant::now();
+        self.begun = Some(now);
+        self.epoch = glance.epoch;
+        // What is written and read for the first time is another matter, and so is what agents work out at their first state.
+        if glance.epoch == SAMPLE {
+            self.first = Some((now, cpu()));
+        } else if glance.epoch.is_multiple_of(SAMPLE) {
+            self.last = Some((now, cpu(), glance.epoch));
+        }
+    }
+}
+
+impl Stopwatch {
+    fn epochs(&self) -> u64 {
+        self.last.map_or(0, |(_, _, epoch)| epoch - SAMPLE)
+    }
+}
+
+/// CPU time of the calling thread.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+fn held(
+    game: &'static GameType,
+    options: &Map<String, Value>,
+    seed: u64,
+    limits: TimeLimits,
+    agents: [&Agent; 2],
+    replay: Option<&mut (dyn Write + Send)>,
+    watch: &mut Stopwatch,
+) -> anyhow::Result<Contest> {
+    let confinement = confinement(SandboxMode::On)?;
+    let seed = Seed::from_number(seed);
+    let plan = Plan { game, options, seed, limits, agents: agents.to_vec(), confinement: &confinement };
+    Ok(hold(&plan, replay, Some(watch), &AtomicBool::new(false))?)
+}
+
+/// The usual options of a game, but with so many epochs.
+fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
+    // A game of chess ends by itself.
+    if game.name == "chess" { Map::new() } else { Map::from_iter([("n_epochs".to_owned(), json!(epochs))]) }
+}
+
+/// Plays matches until so many epochs are played.
+fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<Pace> {
+    let agent = agent(&[game.name])?;
+    let (mut played, mut time, mut cpu_time) = (0, Duration::ZERO, Duration::ZERO);
+    for seed in 0.. {
+        let mut watch = Stopwatch::default();
+        let mut file = if is_recorded { Some(tempfile::tempfile().context("no file for the replay")?) } else { None };
+        let replay = file.as_mut().map(|file| file as &mut (dyn Write + Send));
+        let contest = held(game, &options(game, epochs), seed, game.limits, [&agent, &agent], replay, &mut watch)?;
+        if contest.result.has_tainted_agent {
+            bail!("an agent that answers at once was disqualified: {}", json!(contest.result));
+        }
+        if let (Some((first, first_cpu)), Some((last, last_cpu, _))) = (watch.first, watch.last) {
+            played += watch.epochs();
+            time += last - first;
+            cpu_time += last_cpu - first_cpu;
+        }
+        if played * 10 >= epochs * 9 {
+            break;
+        }
+        if seed > 500 {
+            bail!("{}: the quick agents don't last, {played} epochs in {seed} matches", game.name);
+        }
+    }
+    Ok(Pace { rounds_per_s: played as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / played as f64 })
+}
+
+/// The size of a message and of an answer, in bytes, in the middle of a match.
+fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
+    let agent = agent(&[game.name])?;
+    let longest = Arc::new(Mutex::new(Vec::<usize>::new()));
+    struct Sizes(Arc<Mutex<Vec<usize>>>);
+    impl Watch for Sizes {
+        fn look(&mut self, glance: Glance<'_>) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(glance.state.len());
+        }
+    }
+    let confinement = confinement(SandboxMode::On)?;
+    let options = options(game, 1000);
+    let plan = Plan {
+        game,
+        options: &options,
+        seed: Seed::from_number(0),
+        limits: game.limits,
+        agents: vec![&agent, &agent],
+        confinement: &confinement,
+    };
+    hold(&plan, None, Some(&mut Sizes(longest.clone())), &AtomicBool::new(false))?;
+    let sizes = longest.lock().unwrap_or_else(PoisonError::into_inner);
+    let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
+    // Twice the state, as the usual dialect has it, with the agent's bank and the keys around them.
+    let message = 2 * (mean + r#","remaining_overage_ms":20000"#.len()) + r#"{"world_state":{},}"#.len() + 1;
+    let actions = match game.name {
+        "snake" | "chess" => r#"[{"action":"move","move":"RIGHT"}]"#,
+        _ => r#"[{"action":"move","actor_id":"aaaaaa","target":[6.123456789,6.123456789]}]"#,
+    };
+    Ok((message, r#"{"actions":,"agent_id":"00000000-0000-4000-8000-000000000000"}"#.len() + actions.len() + 1))
+}
+
+/// Exchanges messages of these sizes with two children, and does nothing else. As in a match, each exchange asks all who move: one
+/// in games of turns.
+fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds: u64) -> anyhow::Result<Pace> {
+    let child = || -> anyhow::Result<Child> {
+        let mut child = Process::new(this_program()?);
+        child.args([QUICK_AGENT, "echo", &answer.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        child.spawn().context("a child didn't start")
+    };
+    let mut children = [child()?, child()?];
+    let mut line = vec![b'x'; message];
+    line[message - 1] = b'\n';
+    let mut buffer = vec![0; 1 << 16];
+    let mut exchange = |round: u64| -> anyhow::Result<()> {
+        let is_turns = game.mode == arena_model::UpdateMode::Alternating;
+        let asked = |at: usize| !is_turns || round % 2 == at as u64;
+        for (at, child) in children.iter().enumerate().filter(|(at, _)| asked(*at)) {
+            let input = child.stdin.as_ref().with_context(|| format!("child {at} has no input"))?;
+            let mut written = 0;
+            while written < line.len() {
+                written += rustix::io::write(input, &line[written..])?;
+            }
+        }
+        for (at, child) in children.iter().enumerate().filter(|(at, _)| asked(*at)) {
+            let output = child.stdout.as_ref().with_context(|| format!("child {at} has no output"))?;
+            let mut end = 0;
+            while end == 0 || buffer[end - 1] != b'\n' {
+                let read = rustix::io::read(output, &mut buffer[end..])?;
+                if read == 0 {
+                    bail!("child {at} has gone");
+                }
+                end += read;
+            }
+        }
+        Ok(())
+    };
+    for round in 0..SAMPLE {
+        exchange(round)?;
+    }
+    let (start, start_cpu) = (Instant::now(), cpu());
+    for round in 0..rounds {
+        exchange(round)?;
+    }
+    let (time, cpu_time) = (start.elapsed(), cpu() - start_cpu);
+    for mut child in children {
+        drop(child.stdin.take());
+        child.wait()?;
+    }
+    Ok(Pace { rounds_per_s: rounds as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / rounds as f64 })
+}
+
+/// From nothing to the first epoch, and a whole match of two epochs, in the sandbox and without.
+fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let matches = if arguments.quick { 20 } else { 200 };
+    let once = |mode: SandboxMode, seed: u64| -> anyhow::Result<(f64, f64)> {
+        let (game, agent, confinement) =
+            (arena_games::find("snake").context("no snake")?, agent(&["snake"])?, confinement(mode)?);
+        let options = Map::from_iter([("n_epochs".to_owned(), json!(2))]);
+        let seed = Seed::from_number(seed);
+        let agents = vec![&agent, &agent];
+        let plan = Plan { game, options: &options, seed, limits: game.limits, agents, confinement: &confinement };
+        let mut watch = Stopwatch::default();
+        let start = Instant::now();
+        hold(&plan, None, Some(&mut watch), &AtomicBool::new(false))?;
+        let first = watch.begun.context("no epoch")?;
+        Ok(((first - start).as_secs_f64() * 1e3, start.elapsed().as_secs_f64() * 1e3))
+    };
+    let (mut confined, mut free) = (Vec::new(), Vec::new());
+    for seed in 0..matches {
+        confined.push(on_core(|| once(SandboxMode::On, seed))?);
+        free.push(on_core(|| once(SandboxMode::Off, seed))?);
+    }
+    let mid = |times: &[(f64, f64)], value: fn(&(f64, f64)) -> f64| median(times.iter().map(value));
+    let sandbox = median(confined.iter().zip(&free).map(|(a, b)| a.0 - b.0));
+    report
+        .row(NAME, "what the sandbox adds to a match's start, two agents", sandbox, "ms")
+        .goal(Goal::AtMost(10.0))
+        .note(format!(
+            "to the second epoch {:.1} ms with it, {:.1} ms without",
+            mid(&confined, |t| t.0),
+            mid(&free, |t| t.0)
+        ));
+    report
+        .row(NAME, "a whole match of two epochs", mid(&confined, |t| t.1), "ms")
+        .note(format!("without the sandbox {:.1} ms; one after another on one core", mid(&free, |t| t.1)));
+    Ok(())
+}
+
+/// A million exchanges while every core has more to do than it can: nobody may lose on time.
+fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let exchanges = arguments.size(arguments.matches.exchanges, 1_000_000, 20_000);
+    let stop = AtomicBool::new(false);
+    let (mut done, mut lost) = (0, 0);
+    thread::scope(|scope| -> anyhow::Result<()> {
+        for core in cores() {
+            let stop = &stop;
+            scope.spawn(move || {
+                stay_on(core);
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let played = (|| {
+            let game = arena_games::find("snake").context("no snake")?;
+            let agent = agent(&["snake"])?;
+            // The shortest limits of any game.
+            let limits = TimeLimits { step_ms: 200, bank_ms: 2000 };
+            for seed in 0.. {
+                if done >= exchanges {
+                    break;
+                }
+                let mut watch = Stopwatch::default();
+                let options = options(game, (exchanges - done).div_ceil(2).max(2));
+                let contest = on_core(|| held(game, &options, seed, limits, [&agent, &agent], None, &mut watch))?;
+                lost += contest.result.scores.iter().filter(|seat| seat.tainted).count();
+                done += 2 * contest.result.epochs;
+            }
+            anyhow::Ok(())
+        })();
+        stop.store(true, Ordering::Relaxed);
+        played
+    })?;
+    report
+        .row(NAME, "false forfeits on time with every core busy", lost as f64, "")
+        .goal(Goal::AtMost(0.0))
+        .note(format!("{done} exchanges, limits of 200 ms and a bank of 2 s"));
+    Ok(())
+}
+
+/// Notes when it was written to last: the line of the forfeit is.
+struct LastWrite(Arc<Mutex<Option<Instant>>>);
+
+impl Write for LastWrite {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How long after its deadline an agent that falls silent is disqualified.
+fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let limits = TimeLimits { step_ms: 50, bank_ms: 50 };
+    let mut late_ms = Vec::new();
+    for seed in 0..if arguments.quick { 5 } else { 50 } {
+        let game = arena_games::find("snake").context("no snake")?;
+        let (mute, quick) = (agent(&["mute", "3"])?, agent(&["snake"])?);
+        let at = Arc::new(Mutex::new(None));
+        let (mut watch, mut writes) = (Stopwatch::default(), LastWrite(at.clone()));
+        let options = Map::new();
+        let contest = on_core(|| held(game, &options, seed, limits, [&mute, &quick], Some(&mut writes), &mut watch))?;
+        if contest.result.outcome.tainted_reason != Some(arena_model::Verdict::Timeout) {
+            continue;
+        }
+        let written = at.lock().unwrap_or_else(PoisonError::into_inner).context("no replay was written")?;
+        let asked = watch.begun.context("no epoch")?;
+        late_ms.push((written - asked).as_secs_f64() * 1e3 - (limits.step_ms + limits.bank_ms) as f64);
+    }
+    late_ms.sort_by(f64::total_cmp);
+    let worst = late_ms.last().copied().context("nobody fell silent")?;
+    report
+        .row(NAME, "a true forfeit on time is called, at the latest", worst, "ms")
+        .goal(Goal::AtMost(5.0))
+        .note(format!("after the deadline; median {:.2} ms of {}", median(late_ms.iter().copied()), late_ms.len()));
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! The board of snake: which cells are in use, and the text that agents see, both kept from epoch to epoch.
+
+use std::collections::VecDeque;
+
+use super::{Cell, Direction};
+
+/// A grid of cells.
+///
+/// The text is JSON, a list with a string for each row: space empty, `@` food, `C` head, `S` tail, and between them `^
+/// > V <`, the direction in which the snake entered the cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Board {
+    width: i16,
+    height: i16,
+    text: Vec<u8>,
+    /// Of each cell, row by row.
+    contents: Vec<Content>,
+}
+
+/// What is in a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Content {
+    /// How many parts of live snakes.
+    parts: u8,
+    has_food: bool,
+}
+
+impl Board {
+    /// An empty one.
+    pub fn new(width: i16, height: i16) -> Board {
+        let row = format!("\"{}\"", " ".repeat(width as usize));
+        let rows = vec![row; height as usize];
+        let contents = vec![Content::default(); width as usize * height as usize];
+        Board { width, height, text: format!("[{}]", rows.join(",")).into_bytes(), contents }
+    }
+
+    pub fn width(&self) -> i16 {
+        self.width
+    }
+
+    pub fn height(&self) -> i16 {
+        self.height
+    }
+
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Whether the cell is in the grid.
+    pub fn holds(&self, cell: Cell) -> bool {
+        (0..self.width).contains(&cell.x) && (0..self.height).contains(&cell.y)
+    }
+
+    /// Parts of live snakes in a cell of the grid.
+    pub fn count(&self, cell: Cell) -> u8 {
+        self.contents[self.index(cell)].parts
+    }
+
+    /// Whether there is food in a cell of the grid.
+    pub fn has_food(&self, cell: Cell) -> bool {
+        self.contents[self.index(cell)].has_food
+    }
+
+    /// The cells with nothing in them, row by row.
+    pub fn free(&self) -> impl Iterator<Item = Cell> {
+        let cells = (0..self.height).flat_map(|y| (0..self.width).map(move |x| Cell { x, y }));
+        cells.zip(&self.contents).filter(|(_, content)| **content == Content::default()).map(|(cell, _)| cell)
+    }
+
+    /// Takes everything off.
+    pub fn clear(&mut self) {
+        for y in 0..self.height {
+            for x in 0..self.width {
+                self.mark(Cell { x, y }, b' ');
+            }
+        }
+        self.contents.fill(Content::default());
+    }
+
+    /// Puts a live snake on, head first.
+    pub fn draw(&mut self, cells: &VecDeque<Cell>) {
+        for (index, cell) in cells.iter().enumerate() {
+            match (index, cells.get(index + 1)) {
+                (0, _) => self.enter(*cell),
+                (_, Some(behind)) => self.put(*cell, entered(*behind, *cell).arrow()),
+                (_, None) => self.put(*cell, b'S'),
+            }
+        }
+    }
+
+    /// Puts a head into a cell, unless that is outside of the grid.
+    pub fn enter(&mut self, cell: Cell) {
+        if self.holds(cell) {
+            self.put(cell, b'C');
+        }
+    }
+
+    /// Takes a tail out of its cell.
+    pub fn leave(&mut self, cell: Cell) {
+        self.lift(cell);
+        self.mark(cell, b' ');
+    }
+
+    /// Takes a part of a snake out of the counts; the text is the caller's business. Nothing happens outside of the
+    /// grid.
+    pub fn lift(&mut self, cell: Cell) {
+        if self.holds(cell) {
+            let index = self.index(cell);
+            self.contents[index].parts -= 1;
+        }
+    }
+
+    /// Shows a cell of the grid as this.
+    pub fn mark(&mut self, cell: Cell, mark: u8) {
+        // A bracket and a quotation mark come before the first cell, and three marks separate rows.
+        let index = 2 + cell.y as usize * (self.width as usize + 3) + cell.x as usize;
+        self.text[index] = mark;
+    }
+
+    /// Puts food into a free cell.
+    pub fn put_food(&mut self, cell: Cell) {
+        let index = self.index(cell);
+        self.contents[index].has_food = true;
+        self.mark(cell, b'@');
+    }
+
+    /// Takes the food out of a cell where a snake's head is.
+    pub fn take_food(&mut self, cell: Cell) {
+        let index = self.index(cell);
+        self.contents[index].has_food = false;
+    }
+
+    fn put(&mut self, cell: Cell, mark: u8) {
+        let index = self.index(cell);
+        self.contents[index].parts += 1;
+        self.mark(cell, mark);
+    }
+
+    fn index(&self, cell: Cell) -> usize {
+        cell.y as usize * self.width as usize + cell.x as usize
+    }
+}
+
+/// The direction of the step from a cell to the one beside it.
+pub(super) fn entered(from: Cell, to: Cell) -> Direction {
+    match (to.x - from.x, to.y - from.y) {
+        (1, _) => Direction::Right,
+        (-1, _) => Direction::Left,
+        (_, 1) => Direction::Down,
+        _ => Direction::Up,
+    }
+}
