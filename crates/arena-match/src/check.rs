@@ -145,8 +145,12 @@ impl<'a> Check<'a> {
             return Ok(());
         };
         self.tell_of(best, ends.remove(best.name).flatten());
-        if self.checked.games[best.name].answered > 0 {
+        let has_answered = self.checked.games[best.name].answered > 0;
+        if has_answered {
             self.try_odd_messages(best)?;
+        }
+        // Who answers nothing may look for the state where its manifest doesn't say.
+        if has_answered || self.plan.agent.dialect != Dialect::Both {
             self.try_dialects(best)?;
         }
         Ok(())
@@ -210,16 +214,28 @@ impl<'a> Check<'a> {
             (true, true) => "finds the state under `world_state` and at the top level",
             (true, false) => "reads the state under `world_state`",
             (false, true) => "reads the state at the top level",
-            (false, false) => "needs the state under `world_state` and at the top level",
+            (false, false) => return Ok(()),
         };
-        self.checked.fine.push(place.to_owned());
-        if let (Dialect::Both, Some(dialect)) =
-            (self.plan.agent.dialect, if spec { Some("spec") } else { flat.then_some("flat") })
-        {
-            let what = format!("is sent each state twice, and {place}");
-            let advice = format!("{{\"dialect\": \"{dialect}\"}} in a manifest.json beside it halves its messages");
-            self.checked.findings.push(Finding::advice(what, advice));
-        }
+        let better = if spec { "spec" } else { "flat" };
+        let finding = match self.plan.agent.dialect {
+            Dialect::Both => Finding::advice(
+                format!("is sent each state twice, and {place}"),
+                format!("{{\"dialect\": \"{better}\"}} in a manifest.json beside it halves its messages"),
+            ),
+            Dialect::Spec if !spec => Finding::wrong(
+                format!("{place}, but its manifest asks for it under `world_state`"),
+                "put {\"dialect\": \"flat\"} into manifest.json",
+            ),
+            Dialect::Flat if !flat => Finding::wrong(
+                format!("{place}, but its manifest asks for it at the top level"),
+                "put {\"dialect\": \"spec\"} into manifest.json",
+            ),
+            _ => {
+                self.checked.fine.push(format!("{place}, as its manifest says"));
+                return Ok(());
+            }
+        };
+        self.checked.findings.push(finding);
         Ok(())
     }
 

@@ -301,7 +301,8 @@ impl<'a> Session<'a> {
                 Some(format!("exits by itself after {event} ({took} ms)"))
             }
             Some(End { code: Some(0), left_behind, .. }) => {
-                let what = format!("leaves {left_behind} processes behind when it exits");
+                let processes = if left_behind == 1 { "process" } else { "processes" };
+                let what = format!("leaves {left_behind} {processes} behind when it exits");
                 self.findings.add(Finding::advice(what, "end what it starts; the arena ends what is left"));
                 None
             }

@@ -179,9 +179,10 @@ fn ask_for_step(
     let epoch = board.epoch;
     let (answer, used) = session.ask(message, patience, |seat, line| seat.is_answer(line, epoch))?;
     session.seat.charge(used, board.limits);
-    tried.longest = tried.longest.max(used);
-    tried.overtime += u64::from(used > limit);
-    if answer != Answer::Line {
+    if answer == Answer::Line {
+        tried.longest = tried.longest.max(used);
+        tried.overtime += u64::from(used > limit);
+    } else {
         tried.is_broken = true;
         let how = session.describe(answer, patience);
         let finding = match answer {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod agent;
+mod check;
 mod remains;
 mod sandbox;
 mod start;
