@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::crowd::Crowd;
 use crate::psi::Players;
-use crate::scenarios::{self, fanout, games, lists, memory, paced, scoring, tail};
+use crate::scenarios::{self, fanout, games, lists, matches, memory, paced, scoring, tail};
 
 /// The name under which all scenarios are run.
 pub const ALL: &str = "all";
@@ -86,6 +86,9 @@ pub struct Arguments {
     /// Of the scenario `memory`.
     #[command(flatten)]
     pub memory: memory::Options,
+    /// Of the scenario `matches`.
+    #[command(flatten)]
+    pub matches: matches::Options,
 }
 
 fn names() -> Vec<&'static str> {

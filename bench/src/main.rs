@@ -15,6 +15,7 @@ mod latency;
 mod limits;
 mod machine;
 mod psi;
+mod quick_agent;
 mod report;
 mod scenarios;
 mod server;
@@ -31,13 +32,19 @@ use serde_json::json;
 use crate::arguments::{ALL, Arguments, CEILING_SERVER};
 use crate::machine::Machine;
 use crate::report::Report;
-use crate::scenarios::Scenario;
+use crate::scenarios::{Scenario, matches};
 
 /// The ceiling should be as fast as the arena might be, which uses the same allocator; the client gains too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    match args.next() {
+        Some(role) if role == matches::LAUNCH => return arena_match::launch(args),
+        Some(role) if role == quick_agent::QUICK_AGENT => return quick_agent::run(args),
+        _ => {}
+    }
     let arguments = Arguments::parse();
     let done = if arguments.scenarios.iter().any(|name| name == CEILING_SERVER) {
         ceiling::serve()

@@ -111,11 +111,13 @@ impl Moves {
             return Ok(b"");
         }
         if self.game == "chess" {
-            // The first move of the list, cut out of the text.
-            let key = b"\"legal_moves\":[\"";
+            // A move of the list, another place in it each time, cut out of the text. (The first over and over soon repeats itself.)
+            let key = b"\"legal_moves\":[";
             let from = memmem::find(line, key).context("no legal moves")? + key.len();
-            let until = from + memchr(b'"', &line[from..]).context("a move without end")?;
-            let chosen = std::str::from_utf8(&line[from..until])?;
+            let until = from + memchr(b']', &line[from..]).context("a list without end")?;
+            let list = std::str::from_utf8(&line[from..until])?;
+            let count = list.bytes().filter(|byte| *byte == b',').count() + 1;
+            let chosen = list.split(',').nth(self.played * 7919 % count).unwrap_or_default().trim_matches('"');
             self.lines = vec![self.line(&json!([{ "action": "move", "move": chosen }]))];
         } else if self.lines.is_empty() {
             let message: Value = serde_json::from_slice(line)?;

@@ -5,6 +5,7 @@ pub mod fanout;
 pub mod flood;
 pub mod games;
 pub mod lists;
+pub mod matches;
 pub mod mcp;
 pub mod memory;
 pub mod paced;
@@ -76,6 +77,12 @@ pub const LIST: &[Scenario] = &[
         about: "memory when idle, after many games, and per open session",
         in_all: true,
         run: memory::run,
+    },
+    Scenario {
+        name: "matches",
+        about: "matches between agents that answer at once, against a bare pipe",
+        in_all: true,
+        run: matches::run,
     },
     Scenario {
         name: "ceiling",

@@ -35,7 +35,7 @@ const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
 ];
 
 /// How often the CPU clock is read, in epochs: it costs more than the other one.
-const SAMPLE: u64 = 256;
+const SAMPLE: u64 = 32;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
@@ -262,7 +262,7 @@ fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds:
         child.args([QUICK_AGENT, "echo", &answer.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         child.spawn().context("a child didn't start")
     };
-    let mut children = [child()?, child()?];
+    let children = [child()?, child()?];
     let mut line = vec![b'x'; message];
     line[message - 1] = b'\n';
     let mut buffer = vec![0; 1 << 16];

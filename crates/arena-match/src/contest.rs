@@ -74,17 +74,18 @@ pub struct OwnerLog {
 ///
 /// # Errors
 /// See [`MatchError`]. What agents do is never an error.
-pub fn hold<'a>(
-    plan: &'a Plan<'a>,
-    replay: Option<&'a mut (dyn Write + Send)>,
-    watch: Option<&'a mut dyn Watch>,
-    called_off: &'a AtomicBool,
+pub fn hold(
+    plan: &Plan<'_>,
+    replay: Option<&mut (dyn Write + Send)>,
+    watch: Option<&mut dyn Watch>,
+    called_off: &AtomicBool,
 ) -> Result<Contest, MatchError> {
     let ids = agent_ids(&plan.seed, plan.agents.len());
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let table = Table::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
-    let played = table.recorded_by(replay.map(Recorder::new)).watched_by(watch).play()?;
+    let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
+    let played = table.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
     Ok(Contest { result: result(plan, &played, sandbox), logs: owner_logs(played) })
 }
 

@@ -15,7 +15,7 @@ mod init;
 mod inner;
 mod program;
 mod root_fs;
-mod scratch;
+pub(crate) mod scratch;
 mod watch;
 
 use std::env;
@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -38,6 +39,12 @@ use watch::Members;
 
 /// User and group as whom agents run when the arena runs as root: `nobody`, who owns no files.
 const UNPRIVILEGED_ID: u32 = 65534;
+
+/// The stage that is process 1 of a world of its own.
+const INIT: &str = "init";
+
+/// The stage that becomes the agent where there are no namespaces.
+const INNER: &str = "inner";
 
 /// What the launcher decided, for the stage that carries it out. The agent's pipes go with it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,10 +77,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     // A thread that holds signals back hands that down as well, even to the agent.
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     let stage = args.first().and_then(|stage| stage.to_str()).unwrap_or("");
+    // The name that lists of processes show; the program was found by a link whose name says nothing.
+    let _ = rustix::thread::set_name(if stage == INIT { c"arena-init" } else { c"arena-launch" });
     let done = match stage {
         "" => launch(),
-        "init" => init::run(),
-        "inner" => inner::run(),
+        INIT => init::run(),
+        INNER => inner::run(),
         _ => Err(StartError::Vanished),
     };
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -119,7 +128,6 @@ fn take_stdin() -> Result<OwnedFd, StartError> {
 
 fn prepare(order: &Order) -> Result<Plan, StartError> {
     let found = program::find(&order.program, &order.search_path)?;
-    let is_root = geteuid().is_root();
     let confined = order.sandbox != SandboxMode::Off;
     let mut in_force = InForce { limits: order.limits, user_id: geteuid().as_raw(), ..InForce::default() };
     let mut exposures = Vec::new();
@@ -133,7 +141,7 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
     }
     let mut env = vec![(OsString::from("PATH"), search_path), ("LANG".into(), "C.UTF-8".into())];
     env.extend(order.env.iter().cloned());
-    let drop_to = (confined && is_root).then_some(UNPRIVILEGED_ID);
+    let drop_to = (confined && can_become(UNPRIVILEGED_ID)).then_some(UNPRIVILEGED_ID);
     if let Some(id) = drop_to {
         in_force.user_id = id;
     }
@@ -152,6 +160,17 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
         group_id: getegid().as_raw(),
         in_force,
     })
+}
+
+/// Whether we can become another user. Root of a container may be the only user in it, and is none outside then.
+fn can_become(id: u32) -> bool {
+    let holds = |line: &str| {
+        let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
+        let (first, _, count) = (numbers.next().unwrap_or(0), numbers.next(), numbers.next().unwrap_or(0));
+        (first..first.saturating_add(count)).contains(&u64::from(id))
+    };
+    let mapped = |table: &str| fs::read_to_string(table).is_ok_and(|table| table.lines().any(holds));
+    geteuid().is_root() && mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
 }
 
 fn carry_out(order: &Order, mut plan: Plan, pipes: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
@@ -224,8 +243,13 @@ fn start_stage(stage: &str, plan: &Plan, files: &[OwnedFd]) -> Result<(Child, Ow
     let (ours, theirs) = wire::pair().setup("making a socket")?;
     let fds: Vec<_> = files.iter().map(AsFd::as_fd).collect();
     wire::send(&ours, plan, &fds).setup("telling the plan")?;
-    let child = Command::new("/proc/self/exe")
-        .args(own)
+    // By this path it is the same program even if its file has been replaced. Lists of processes show the usual name.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(own);
+    if let Some(name) = env::args_os().next() {
+        command.arg0(name);
+    }
+    let child = command
         .arg(stage)
         .env_clear()
         .envs(LAUNCHER_ENV)
@@ -240,7 +264,7 @@ fn start_stage(stage: &str, plan: &Plan, files: &[OwnedFd]) -> Result<(Child, Ow
 /// Hands everything to the init. It speaks to the runner itself from here on.
 fn with_namespaces(plan: &Plan, mut files: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
     files.push(control);
-    let started = start_stage("init", plan, &files);
+    let started = start_stage(INIT, plan, &files);
     let (mut init, socket) = match started {
         Ok(started) => started,
         Err(error) => return Err(files.last().map_or(error.clone(), |control| fail(control, error))),
@@ -258,7 +282,7 @@ fn without_namespaces(order: &Order, mut plan: Plan, files: Vec<OwnedFd>, contro
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).setup("becoming the reaper of orphans")?;
     let scratch = scratch::Scratch::make_in(&order.scratch_in, plan.drop_to).setup("making the scratch folder")?;
     plan.scratch = scratch.path().to_owned();
-    let (mut child, socket) = start_stage("inner", &plan, &files)?;
+    let (mut child, socket) = start_stage(INNER, &plan, &files)?;
     drop(files);
     let mut in_force = plan.in_force;
     // It tells what it put in force, and then its end of the socket closes as the agent's program takes over.

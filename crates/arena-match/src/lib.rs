@@ -28,6 +28,8 @@ pub use message::Dialect;
 pub use placement::{cores, spread, stay_on};
 pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode};
-pub use replay::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, Verified, export_reference, verify};
+pub use replay::{
+    EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, SeatLine, Verified, export_reference, verify,
+};
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};

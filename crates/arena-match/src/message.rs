@@ -17,9 +17,6 @@ pub enum Dialect {
     Flat,
 }
 
-/// Keys that the protocol uses; no game may.
-pub const RESERVED: [&str; 5] = ["ping", "set_agent_id", "config", "world_state", "stop"];
-
 /// The first message.
 pub fn ping() -> Vec<u8> {
     line(&json!({"ping": "ping"}))
@@ -71,9 +68,29 @@ fn line(message: &Value) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use arena_model::{Seat, Seed, Setup};
     use expect_test::expect;
 
     use super::*;
+
+    /// Keys that the protocol uses, and those that every state has; no game may.
+    const RESERVED: [&str; 8] =
+        ["ping", "set_agent_id", "config", "world_state", "stop", "epoch", "agent_ids", "remaining_overage_ms"];
+
+    #[test]
+    fn no_game_uses_the_keys_of_the_protocol() {
+        for game in &arena_games::GAMES {
+            let seed = Seed::from_number(1);
+            let agents = crate::play::agent_ids(&seed, *game.seats.end());
+            let game = game.start(&Map::new(), Setup { seed, agents }).unwrap();
+            let mut state = b"{".to_vec();
+            game.write_state(Seat(0), &mut state);
+            state.push(b'}');
+            let state: Map<String, Value> = serde_json::from_slice(&state).unwrap();
+            let taken: Vec<&String> = state.keys().filter(|key| RESERVED.contains(&key.as_str())).collect();
+            assert!(taken.is_empty(), "{}: {taken:?}", game.game_type().name);
+        }
+    }
 
     #[test]
     fn messages_are_lines_of_json() {

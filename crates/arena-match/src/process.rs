@@ -29,6 +29,8 @@ pub use limits::Limits;
 pub use report::{Ended, How, InForce, KillReason, StartError};
 use wire::{Order, Report};
 
+use crate::launcher::scratch;
+
 /// Longest time from [`start`] until the agent's program runs. It takes some milliseconds; a machine under load more.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
@@ -102,7 +104,8 @@ pub struct Process {
 }
 
 /// Begins to start an agent. Several may start at the same time: this returns before the sandbox is up, and
-/// [`Process::in_force`] waits for it.
+/// [`Process::in_force`] waits for it. The agent inherits the processor affinity and the priority of the thread that
+/// calls this.
 ///
 /// # Errors
 /// If the launcher can't be started or the description of the agent can't be told to it. What is wrong with the agent's
@@ -276,8 +279,12 @@ impl Process {
                 break;
             }
         }
-        let _ = self.launcher.wait();
+        let status = self.launcher.wait();
         self.reaped = true;
+        // A launcher that was killed couldn't clean up.
+        if status.is_ok_and(|status| status.code().is_none()) {
+            scratch::remove_left_by(self.launcher.id(), &env::temp_dir());
+        }
     }
 
     /// Takes in one report, waiting for it at most so long. False if none came.

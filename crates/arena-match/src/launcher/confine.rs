@@ -12,7 +12,10 @@ use landlock::{
 use nix::libc;
 use nix::unistd::{Gid, Uid, geteuid, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getpid, set_dumpable_behavior, setrlimit};
-use rustix::thread::set_no_new_privs;
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, set_capabilities, set_capabilities_secure_bits,
+    set_no_new_privs,
+};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch, apply_filter, sock_filter,
@@ -61,6 +64,16 @@ pub(super) fn drop_to(id: Option<u32>) -> Result<(), StartError> {
     set_dumpable_behavior(DumpableBehavior::Dumpable).setup("opening our own folder in /proc")
 }
 
+/// Gives up for good what root may beyond its files: for root of a container, who has nobody else to become.
+fn drop_rights_of_root() -> Result<(), StartError> {
+    // Else the agent's program would get all rights back, since it belongs to root.
+    let no_root = CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED;
+    set_capabilities_secure_bits(no_root).setup("giving up root's rights")?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, sets).setup("giving up root's rights")
+}
+
 /// Sets the limits that the kernel keeps.
 pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
     let set = |resource, value: u64, name: &str| {
@@ -103,6 +116,9 @@ fn processes_of_user() -> u64 {
 
 /// Puts the rules on files, sockets, signals and system calls in force, for this process and all below it.
 pub(super) fn by_rules(plan: &Plan, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
+    if scope == Scope::User && geteuid().is_root() {
+        drop_rights_of_root()?;
+    }
     set_no_new_privs(true).setup("giving up new privileges")?;
     let abi = by_landlock(plan, scope).map_err(|error| setup("setting up Landlock", &error))?;
     in_force.landlock_abi = abi;
@@ -200,6 +216,8 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
     // Mounts and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -248,6 +266,52 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_shmget,
 ];
 
+/// Calls that change a process, and the argument that says which one. Agents may change none but the one that calls: of
+/// the same user as the runner, or as what watches it, they could take away its files, its processor or its priority.
+const OF_A_PROCESS: [(libc::c_long, u8); 7] = [
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+];
+
+/// Calls that change files in ways for which Landlock has no rule, or make things that all of a machine's processes see.
+/// Without namespaces they would reach all files of the user, if only by their names.
+const BEYOND_LANDLOCK: &[libc::c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    SYS_FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_utimensat,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+];
+
+/// The same number on all machines, as of all calls that are this new.
+const SYS_FCHMODAT2: libc::c_long = 452;
+
 /// Calls for which programs have another way when the kernel doesn't know them: `clone3`, whose flags a filter can't see,
 /// memory that belongs to no process and so to no limit, and the ring that would do calls past the filter.
 const UNKNOWN: &[libc::c_long] = &[
@@ -292,12 +356,16 @@ fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccom
     let ioctls = [libc::TIOCSTI, libc::TIOCLINUX];
     let ioctls = ioctls.map(|call| SeccompRule::new(vec![is(1, call)?]));
     refused.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<Result<_, seccompiler::BackendError>>()?);
+    for (call, argument) in OF_A_PROCESS {
+        refused.insert(call, vec![SeccompRule::new(vec![differs(argument, 0)?])?]);
+    }
     let local = u64::from(libc::AF_UNIX.unsigned_abs());
     match scope {
         Scope::Namespace => {
             refused.insert(libc::SYS_socket, vec![SeccompRule::new(vec![differs(0, local)?])?]);
         }
         Scope::User => {
+            refused.extend(BEYOND_LANDLOCK.iter().map(|&call| (call, Vec::new())));
             // No rule can tell local sockets of others from one's own, so there are connected pairs only. Those of
             // datagrams could still be pointed elsewhere.
             refused.insert(libc::SYS_socket, Vec::new());
@@ -340,4 +408,19 @@ fn without_second_interface() -> BpfProgram {
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_can_be_made_for_each_kind_of_kernel() {
+        for scope in [Scope::Namespace, Scope::User] {
+            for signals_scoped in [true, false] {
+                let programs = filters(scope, signals_scoped).unwrap();
+                assert!(programs.iter().all(|program| (4..1000).contains(&program.len())));
+            }
+        }
+    }
 }

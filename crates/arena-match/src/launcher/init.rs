@@ -13,7 +13,7 @@ use rustix::process::{
 
 use super::confine::{self, Scope};
 use super::watch::{self, Members};
-use super::{Plan, Setup, map_ids, program, root_fs, take_stdin};
+use super::{Plan, Setup, UNPRIVILEGED_ID, map_ids, program, root_fs, take_stdin};
 use crate::process::wire::{self, Report};
 use crate::process::{InForce, StartError};
 
@@ -91,7 +91,9 @@ fn start(plan: &mut Plan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> {
 fn leave_user_namespace(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Result<(), StartError> {
     let (user, group) = match plan.drop_to {
         Some(id) => ((id, id), (id, id)),
-        None => ((plan.user_id, 0), (plan.group_id, 0)),
+        // Root of a container is an ordinary user here, and must look like one: programs act by that, and so does the
+        // kernel when it gives rights to a new program.
+        None => ((ordinary(plan.user_id), 0), (ordinary(plan.group_id), 0)),
     };
     let left =
         unshare(CloneFlags::CLONE_NEWUSER).map_err(std::io::Error::from).and_then(|()| map_ids(proc_self, user, group));
@@ -104,4 +106,9 @@ fn leave_user_namespace(plan: &Plan, proc_self: &File, in_force: &mut InForce) -
         )),
     }
     Ok(())
+}
+
+/// An id that isn't root's.
+fn ordinary(id: u32) -> u32 {
+    if id == 0 { UNPRIVILEGED_ID } else { id }
 }

@@ -140,6 +140,10 @@ pub(super) fn check_readable(plan: &super::Plan) -> Result<(), StartError> {
     if whole_folder && std::fs::read_dir(&plan.folder).is_err_and(denied) {
         return Err(unreadable(&plan.folder));
     }
+    // Without namespaces, an interpreter in a closed home is out of reach, which `env` would only say on stderr.
+    if let Some(exposure) = plan.exposures.iter().find(|exposure| std::fs::metadata(&exposure.at).is_err_and(denied)) {
+        return Err(unreadable(&exposure.at));
+    }
     // A script that its interpreter can't read would only say so on stderr.
     let is_script = matches!(Head::of(&plan.program), Ok(Head::Script(_)));
     let program_denied = File::open(&plan.program).is_err_and(denied);

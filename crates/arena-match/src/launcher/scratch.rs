@@ -8,11 +8,22 @@ use std::path::{Path, PathBuf};
 /// A folder that only the agent's user may enter. Dropping it removes it and all that is in it.
 pub(super) struct Scratch(PathBuf);
 
+/// The names that the folder may have, the first free one of which it gets.
+fn names(parent: &Path, launcher: u32) -> impl Iterator<Item = PathBuf> {
+    (0..100).map(move |attempt| parent.join(format!("arena-agent-{launcher}-{attempt}")))
+}
+
+/// Removes what a launcher with this process id left that was killed itself. Folders of others stay.
+pub(crate) fn remove_left_by(launcher: u32, parent: &Path) {
+    for path in names(parent, launcher).take_while(|path| path.symlink_metadata().is_ok()) {
+        // What its owner has closed to itself or belongs to others stays, and is in nobody's way.
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
 impl Scratch {
     pub(super) fn make_in(parent: &Path, owner: Option<u32>) -> io::Result<Scratch> {
-        let pid = std::process::id();
-        for attempt in 0..100 {
-            let path = parent.join(format!("arena-agent-{pid}-{attempt}"));
+        for path in names(parent, std::process::id()) {
             // The mode is given as it is made and an existing one is refused, so nobody can prepare or enter it before.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {

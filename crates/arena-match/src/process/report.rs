@@ -46,7 +46,7 @@ pub enum StartError {
     /// Something the agent needs can't be read by the user as whom it runs.
     #[error(
         "{path} can't be read by the unprivileged user {user_id}, as whom agents run when the arena runs as root \
-         (mend it with `chmod -R o+rX {path}`, or run the arena as the user who owns it)"
+         (mend it with `chmod -R o+rX {path}` and `chmod o+x` on the folders above, or run the arena as another user)"
     )]
     NotReadable {
         /// What can't be read.

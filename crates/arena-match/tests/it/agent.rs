@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::process::{Ended, Launcher, Limits, Process, SandboxMode, Spec, StartError, start};
+use arena_match::process::{Ended, InForce, Launcher, Limits, Process, SandboxMode, Spec, StartError, start};
 use tempfile::TempDir;
 
 /// Longest time that anything here may take. Far more than it does, because build machines are slow and busy.
@@ -90,20 +90,22 @@ impl Agent {
     #[track_caller]
     pub fn run(&self, input: &str) -> Run {
         let mut process = self.start();
+        let in_force = process.in_force().unwrap().clone();
         let stdin = process.stdin.take().unwrap();
         fs::File::from(stdin).write_all(input.as_bytes()).unwrap();
         let stdout = read_to_end(&process.stdout);
         let stderr = read_to_end(&process.stderr);
-        Run { stdout, stderr, ended: process.wait(PATIENCE) }
+        Run { stdout, stderr, ended: process.wait(PATIENCE), in_force }
     }
 }
 
-/// What an agent wrote, and how it ended.
+/// What an agent wrote, how it ended, and what confined it.
 #[derive(Debug)]
 pub struct Run {
     pub stdout: String,
     pub stderr: String,
     pub ended: Ended,
+    pub in_force: InForce,
 }
 
 /// Reads all that comes until nobody can write any more.

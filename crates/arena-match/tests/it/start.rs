@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use arena_match::process::{How, SandboxMode};
+use arena_match::process::{How, SandboxMode, start};
 
-use crate::agent::{Agent, CONFINED, MODES, PYTHON};
+use crate::agent::{Agent, CONFINED, MODES, PYTHON, launcher, read_line, read_to_end};
 
 #[test]
 fn an_agent_reads_writes_and_exits_in_every_mode() {
@@ -69,8 +70,8 @@ fn a_program_that_cannot_be_run_is_named_with_the_reason() {
 
 #[test]
 fn what_root_alone_can_read_is_named_with_the_way_to_mend_it() {
-    if !rustix::process::geteuid().is_root() {
-        println!("not checked: an unreadable folder of root's, since this runs as an ordinary user");
+    if Agent::python(SandboxMode::On, "").run("").in_force.user_id != 65534 {
+        println!("not checked: an unreadable folder of root's, since agents run as the user who runs this");
         return;
     }
     for mode in CONFINED {
@@ -114,5 +115,77 @@ fn modules_beside_the_program_can_be_imported_and_a_bare_name_is_looked_up() {
         agent.spec.program = "python3".into();
         agent.spec.env.push(("PATH".into(), PathBuf::from(PYTHON).parent().unwrap().into()));
         assert_eq!(agent.run("").stdout, "helped\n", "{mode:?}");
+    }
+}
+
+#[test]
+fn what_the_user_exposes_can_be_read_and_what_is_everybodys_own_cannot_be_exposed() {
+    for mode in CONFINED {
+        let mut agent = Agent::python(mode, "print(open(sys.argv[1]).read(), os.path.isdir(sys.argv[2]))");
+        let model = tempfile::tempdir().unwrap();
+        fs::set_permissions(model.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(model.path().join("weights"), "heavy").unwrap();
+        let (file, folder) = (model.path().join("weights"), model.path().to_owned());
+        agent = agent.args(&[&file.display().to_string(), &folder.display().to_string()]);
+        agent.spec.expose = vec![folder];
+        assert_eq!(agent.run("").stdout, "heavy True\n", "{mode:?}");
+        agent.spec.expose = vec!["/proc".into()];
+        let told = agent.start_error().to_string();
+        assert_eq!(
+            told, "the agent can't be started as asked: /proc can't be exposed, because agents have their own",
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn an_interpreter_in_a_folder_that_is_closed_to_others_still_works_with_namespaces() {
+    let home = tempfile::tempdir().unwrap();
+    // As a home folder is.
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let bin = home.path().join("tools/bin");
+    fs::create_dir_all(&bin).unwrap();
+    let interpreter = bin.join("interpret");
+    fs::write(&interpreter, "#!/bin/sh\necho interpreted\n").unwrap();
+    fs::set_permissions(&interpreter, fs::Permissions::from_mode(0o755)).unwrap();
+    let first_line = format!("#!{}\n", interpreter.display());
+    let agent = Agent::with_text(SandboxMode::On, &first_line);
+    if agent.start().in_force().unwrap().namespaces.is_empty() {
+        println!("not checked: a closed home, since this system allows no namespaces");
+        return;
+    }
+    assert_eq!(agent.run("").stdout, "interpreted\n");
+    let agent = Agent::with_text(SandboxMode::NoNamespaces, &first_line);
+    match start(&launcher(), &agent.spec).unwrap().in_force() {
+        Ok(in_force) => assert_ne!(in_force.user_id, 65534),
+        Err(error) => assert!(error.to_string().contains("can't be read by the unprivileged user"), "{error}"),
+    }
+}
+
+#[test]
+fn several_agents_start_at_the_same_time_and_none_holds_anothers_pipes() {
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            std::thread::spawn(|| {
+                for mode in MODES.into_iter().cycle().take(12) {
+                    let agent = Agent::with_text(mode, "#!/bin/sh\nread line\necho $line\nsleep 1000\n");
+                    let mut both = [start(&launcher(), &agent.spec).unwrap(), start(&launcher(), &agent.spec).unwrap()];
+                    for process in &mut both {
+                        process.in_force().unwrap_or_else(|error| panic!("{mode:?}: {error}"));
+                        // `read` ends as the only writer goes.
+                        drop(process.stdin.take());
+                        assert_eq!(read_line(&process.stdout), "", "{mode:?}");
+                    }
+                    let outputs = both.each_ref().map(|process| process.stdout.try_clone().unwrap());
+                    let [first, second] = both;
+                    first.wait(Duration::ZERO);
+                    assert_eq!(read_to_end(&outputs[0]), "", "{mode:?}");
+                    second.wait(Duration::ZERO);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
     }
 }

@@ -49,6 +49,9 @@ pub trait AnyGame: Send {
     fn side(&self, seat: Seat) -> Option<&'static str>;
 }
 
+/// What makes a game of its options.
+type Start = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
+
 /// A kind of game: an entry in the list of those that can be played.
 pub struct GameType {
     /// [`Game::NAME`].
@@ -61,7 +64,7 @@ pub struct GameType {
     pub seats: RangeInclusive<usize>,
     /// [`Game::LIMITS`].
     pub limits: TimeLimits,
-    start: fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>,
+    start: Start,
 }
 
 impl GameType {
