@@ -462,3 +462,6 @@ pub(crate) fn states(mode: UpdateMode, states: &[Vec<u8>]) -> States<'_> {
         _ => states.iter().find(|state| !state.is_empty()).map_or(States::None, |state| States::One(state)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -301,7 +301,8 @@ fn a_manifest_that_says_another_place_is_wrong() {
         .collect();
     expect![[r#"
         doesn't answer a state: no answer within 2200 ms, of which the limit of a step is 200
-        reads the state under `world_state`, but its manifest asks for it at the top level"#]].assert_eq(&wrong.join("\n"));
+        reads the state under `world_state`, but its manifest asks for it at the top level"#]]
+    .assert_eq(&wrong.join("\n"));
 }
 
 #[test]
