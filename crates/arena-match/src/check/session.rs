@@ -244,9 +244,15 @@ impl<'a> Session<'a> {
                 self.findings
                     .add(Finding::advice("answers `set_agent_id` without `agent_id`", advice).sent(&sent).told(told));
             }
-            if reply.agent_name().is_none() || reply.agent_version().is_none() {
+            let missing = match (reply.agent_name(), reply.agent_version()) {
+                (None, None) => Some("its name and version"),
+                (None, Some(_)) => Some("its name"),
+                (Some(_), None) => Some("its version"),
+                (Some(_), Some(_)) => None,
+            };
+            if let Some(missing) = missing {
                 let advice = "tables and replays show `agent_name` and `agent_version` of this answer";
-                self.findings.add(Finding::advice("doesn't tell its name and version", advice).sent(sent));
+                self.findings.add(Finding::advice(format!("doesn't tell {missing}"), advice).sent(sent));
             }
         }
         self.line = line;
@@ -283,7 +289,12 @@ impl<'a> Session<'a> {
             false => (Vec::new(), "the end of its input"),
         };
         self.link.close(&message);
-        if self.is_broken || !self.is_process() {
+        if self.is_broken {
+            return None;
+        }
+        if !self.is_process() {
+            // How a server ends is its own affair, but it shall hear of it.
+            self.log = Some(self.body.finish(GRACE));
             return None;
         }
         let told = Instant::now();

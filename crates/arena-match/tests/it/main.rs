@@ -3,6 +3,7 @@
 
 mod agent;
 mod check;
+mod http;
 mod remains;
 mod sandbox;
 mod start;
