@@ -3,6 +3,7 @@
 mod cargo;
 mod ci;
 mod fuzz;
+mod node;
 mod python;
 mod rules;
 

@@ -7,6 +7,11 @@ pub trait Body: Send {
     /// How it ended, if it does so within this time.
     fn ended(&mut self, patience: Duration) -> Option<End>;
 
+    /// For how long it has stood ready to run since it started, while others had the core. Nothing where that can't be known.
+    fn kept_waiting(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Whether it logs beyond all bounds.
     fn is_flooding(&self) -> bool;
 

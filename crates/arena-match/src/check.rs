@@ -252,7 +252,7 @@ impl<'a> Check<'a> {
             Ok(session) => session,
             Err(NotStarted::System(error)) => return Err(error),
             Err(NotStarted::Agent(finding)) => {
-                self.add_new(vec![finding]);
+                self.add_new(vec![*finding]);
                 return Ok(None);
             }
         };

@@ -1,6 +1,8 @@
 //! Contests: a match from its plan to its result, with agents that are found, started and seated here.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -219,6 +221,8 @@ struct Bot {
     process: Option<Process>,
     stderr: Stderr,
     limits_memory: Option<u64>,
+    /// Where the system tells how long its main thread ran and waited.
+    schedule: Option<File>,
 }
 
 impl Bot {
@@ -226,7 +230,8 @@ impl Bot {
         let stdin = process.stdin.take().ok_or_else(|| io::Error::other("the agent's input was taken before"))?;
         let (stdout, stderr) = (process.stdout.try_clone()?, process.stderr.try_clone()?);
         let limits_memory = process.in_force().ok().and_then(|in_force| in_force.limits.memory_bytes);
-        let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
+        let schedule = process.agent_pid().and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
+        let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory, schedule };
         Ok((Link::new(stdin, stdout), bot))
     }
 
@@ -273,6 +278,14 @@ impl Body for Bot {
     fn ended(&mut self, patience: Duration) -> Option<End> {
         let ended = self.process.as_mut()?.ended(patience)?.clone();
         Some(self.end(&ended))
+    }
+
+    fn kept_waiting(&self) -> Duration {
+        // Nanoseconds on a core, nanoseconds waiting for one, and how often it got one.
+        let mut text = [0; 64];
+        let read = self.schedule.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
+        let waited = std::str::from_utf8(&text[..read]).ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
+        Duration::from_nanos(waited.unwrap_or(0))
     }
 
     fn is_flooding(&self) -> bool {

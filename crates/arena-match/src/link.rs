@@ -19,6 +19,12 @@ const MAX_UNASKED: (usize, usize) = (1 << 20, 64 << 20);
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
+/// From then on it is looked whether an agent that hasn't answered has had a core at all. Sooner it would cost those who are quick.
+const EARLY: Duration = Duration::from_millis(10);
+
+/// As many times its patience an agent is given back at most, for having been kept from running.
+const RELIEF: u32 = 3;
+
 /// How often a long wait looks whether the match has been called off.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -69,11 +75,15 @@ pub struct Request<'a> {
     pub patience: Duration,
     /// What came of it.
     pub answer: Option<Answer>,
-    /// From when the message was written until the answer was seen.
+    /// From when the message was written until the answer was seen, less the time for which the agent stood ready and had no core.
     pub used: Duration,
     written: usize,
     asked: Instant,
     is_ready: bool,
+    /// For how long the agent had been kept waiting for a core in all, when that was first looked at.
+    kept_before: Option<Duration>,
+    /// For how long it was since; no longer than [`RELIEF`] times the patience, lest it starves itself to gain time.
+    kept: Duration,
 }
 
 impl<'a> Request<'a> {
@@ -89,6 +99,8 @@ impl<'a> Request<'a> {
             written: 0,
             asked: now,
             is_ready: false,
+            kept_before: None,
+            kept: Duration::ZERO,
         }
     }
 
@@ -96,12 +108,27 @@ impl<'a> Request<'a> {
         self.answer.is_none()
     }
 
+    /// When to look at it, if it doesn't answer before.
+    fn next_look(&self) -> Instant {
+        match self.kept_before {
+            None => self.asked + self.patience.min(EARLY),
+            Some(_) => self.deadline(),
+        }
+    }
+
     fn deadline(&self) -> Instant {
-        self.asked + self.patience
+        self.asked + self.patience + self.kept
+    }
+
+    /// Takes in how long the agent has been kept waiting for a core in all.
+    fn note_kept(&mut self, kept: Duration) {
+        let before = *self.kept_before.get_or_insert(kept);
+        self.kept = kept.saturating_sub(before).min(self.patience * RELIEF);
     }
 
     fn settle(&mut self, answer: Answer, now: Instant) {
-        self.used = now.saturating_duration_since(self.asked).min(self.patience);
+        let waited = now.saturating_duration_since(self.asked);
+        self.used = waited.saturating_sub(self.kept).min(self.patience);
         self.answer = Some(answer);
     }
 
@@ -120,9 +147,15 @@ impl<'a> Request<'a> {
 
     /// Reads what is there, and settles the request if that is an answer, or the time is over.
     fn look(&mut self, now: Instant, is_over: bool, is_answer: &mut impl FnMut(usize, &[u8]) -> bool) {
+        let mut passed_over = 0;
         while let Some(answer) = self.link.read() {
             if answer != Answer::Line || is_answer(self.seat, self.link.line()) {
                 return self.settle(answer, now);
+            }
+            // Lines may come as fast as they are read, and others wait for their turn, and for the deadline.
+            passed_over += self.link.line().len() + 1;
+            if passed_over > MAX_UNASKED.0 || !self.link.drop_line() {
+                return self.settle(Answer::Flood, now);
             }
         }
         if is_over {
@@ -198,6 +231,12 @@ impl Link {
     /// Whether the agent writes something, or closes its output, within this time.
     pub fn stirs(&self, within: Duration) -> bool {
         self.end > self.start || crate::process::wait_readable(&self.output, within)
+    }
+
+    /// Counts the line as written beside the answers. `false`: it is too much.
+    fn drop_line(&mut self) -> bool {
+        self.dropped += self.line.1 + 1 - self.line.0;
+        self.dropped <= MAX_UNASKED.1
     }
 
     /// Throws away what the agent wrote before it was asked. `false`: it is too much.
@@ -306,10 +345,25 @@ impl Link {
 ///
 /// # Errors
 /// When the system refuses to wait.
+#[cfg(test)]
 pub fn ask(
     requests: &mut [Request<'_>],
     called_off: &AtomicBool,
+    is_answer: impl FnMut(usize, &[u8]) -> bool,
+) -> Result<(), Errno> {
+    ask_fairly(requests, called_off, is_answer, |_| Duration::ZERO)
+}
+
+/// Asks as [`ask`] does, and gives an agent back the time for which others kept it from running. `kept` tells, given the seat, for how
+/// long it has stood ready without a core since it started.
+///
+/// # Errors
+/// When the system refuses to wait.
+pub fn ask_fairly(
+    requests: &mut [Request<'_>],
+    called_off: &AtomicBool,
     mut is_answer: impl FnMut(usize, &[u8]) -> bool,
+    kept: impl Fn(usize) -> Duration,
 ) -> Result<(), Errno> {
     for request in &mut *requests {
         if !request.link.drop_unasked() {
@@ -326,7 +380,7 @@ pub fn ask(
         request.asked = now;
     }
     loop {
-        let Some(deadline) = requests.iter().filter(|request| request.is_open()).map(Request::deadline).min() else {
+        let Some(next) = requests.iter().filter(|request| request.is_open()).map(Request::next_look).min() else {
             return Ok(());
         };
         if called_off.load(Ordering::Relaxed) {
@@ -335,11 +389,15 @@ pub fn ask(
             }
             return Ok(());
         }
-        poll_open(requests, deadline.saturating_duration_since(now).min(LOOK))?;
+        poll_open(requests, next.saturating_duration_since(now).min(LOOK))?;
         now = Instant::now();
         for request in requests.iter_mut().filter(|request| request.is_open()) {
             request.write();
-            let is_over = now >= request.deadline();
+            let is_due = now >= request.next_look();
+            if is_due || (request.is_ready && request.kept_before.is_some()) {
+                request.note_kept(kept(request.seat));
+            }
+            let is_over = is_due && now >= request.deadline();
             if request.is_ready || is_over {
                 request.look(now, is_over, &mut is_answer);
             }
@@ -501,6 +559,35 @@ mod tests {
         is_flooding.store(false, Ordering::Relaxed);
         drop((link, input));
         flood.join().unwrap();
+    }
+
+    #[test]
+    fn a_flood_of_lines_that_answer_nothing_is_seen() {
+        let (mut link, _input, output) = link();
+        let flood = thread::spawn(move || {
+            let lines = b"not this\n".repeat(7_000);
+            while rustix::io::write(&output, &lines).is_ok() {}
+        });
+        assert_eq!(once(&mut link, 3_600_000, |_, _| false).0, Answer::Flood);
+        drop(link);
+        flood.join().unwrap();
+    }
+
+    #[test]
+    fn who_is_kept_from_running_is_given_the_time_back_within_bounds() {
+        let (mut link, _input, _output) = link();
+        let patience = Duration::from_millis(40);
+        let mut wait = |kept: &dyn Fn(Duration) -> Duration| {
+            let begun = Instant::now();
+            let mut requests = [Request::new(&mut link, 0, b"?\n", patience, begun)];
+            ask_fairly(&mut requests, &AtomicBool::new(false), |_, _| true, |_| kept(begun.elapsed())).unwrap();
+            assert_eq!((requests[0].answer, requests[0].used), (Some(Answer::Late), patience));
+            begun.elapsed().as_millis()
+        };
+        assert!(wait(&|_| Duration::ZERO) >= 40);
+        // From when it is first looked at, after 10 ms, half of the time is given back; then more than there is.
+        assert!(wait(&|time| time / 2) >= 70);
+        assert!(wait(&|time| time * 100) >= 160);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::body::{Body, Log};
-use crate::link::{Answer, Link, Request, ask};
+use crate::link::{Answer, Link, Request, ask_fairly};
 use crate::message;
 use crate::replay::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
 use crate::report::{self, Disqualified, Outcome};
@@ -285,8 +285,9 @@ impl<'a> Table<'a> {
                 requests.push(Request::new(link, seat.number, message, patience, now));
             }
         }
-        let seats = &mut self.seats;
-        ask(&mut requests, self.called_off, |number, line| epoch == 0 || seats[number].is_answer(line, epoch))?;
+        let (seats, bodies) = (&mut self.seats, &self.bodies);
+        let is_answer = |number: usize, line: &[u8]| epoch == 0 || seats[number].is_answer(line, epoch);
+        ask_fairly(&mut requests, self.called_off, is_answer, |number| bodies[number].kept_waiting())?;
         let answers: Vec<(usize, Answer, Duration)> = requests
             .into_iter()
             .map(|request| (request.seat, request.answer.unwrap_or(Answer::Interrupted), request.used))

@@ -5,6 +5,7 @@ mod admin;
 mod auth;
 mod crash;
 mod demo;
+mod examples;
 mod help_and_errors;
 mod lifecycle;
 mod log;

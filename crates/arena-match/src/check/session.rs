@@ -10,7 +10,7 @@ use super::finding::{Finding, Findings};
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
 use crate::contest::{Confinement, start_one};
-use crate::link::{Answer, Link, Request, ask};
+use crate::link::{Answer, Link, Request, ask_fairly};
 use crate::message::{self, Dialect};
 use crate::play::{CONSENT, END, GRACE, MatchError, STARTUP};
 use crate::reply::{Claim, Reply};
@@ -58,7 +58,7 @@ pub struct Start<'a> {
 /// Why there is no session.
 pub enum NotStarted {
     /// It is the agent's fault.
-    Agent(Finding),
+    Agent(Box<Finding>),
     /// It is not.
     System(MatchError),
 }
@@ -74,10 +74,10 @@ impl<'a> Session<'a> {
         let Start { agent, confinement, called_off } = start;
         let started = Instant::now();
         let (link, body) = start_one(agent, confinement, limits).map_err(|error| match error.is_of_the_agent() {
-            true => NotStarted::Agent(Finding::wrong(
+            true => NotStarted::Agent(Box::new(Finding::wrong(
                 format!("doesn't start: {error}"),
                 "start it in a terminal as the arena does, in an empty folder, and mend what it complains of",
-            )),
+            ))),
             false => NotStarted::System(MatchError::Start(error.to_string())),
         })?;
         let seat = Seat::new(0, id, agent.name.clone(), agent.version.clone(), dialect, limits);
@@ -107,9 +107,9 @@ impl<'a> Session<'a> {
         patience: Duration,
         mut is_answer: impl FnMut(&mut Seat, &[u8]) -> bool,
     ) -> Result<(Answer, Duration), MatchError> {
-        let seat = &mut self.seat;
+        let (seat, body) = (&mut self.seat, &self.body);
         let mut requests = [Request::new(&mut self.link, 0, message, patience, Instant::now())];
-        ask(&mut requests, self.called_off, |_, line| is_answer(seat, line))?;
+        ask_fairly(&mut requests, self.called_off, |_, line| is_answer(seat, line), |_| body.kept_waiting())?;
         let [request] = requests;
         let (answer, used) = (request.answer.unwrap_or(Answer::Interrupted), request.used);
         self.line.clear();

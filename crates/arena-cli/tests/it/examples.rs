@@ -1,0 +1,97 @@
+//! The example agents: in each language they play each game to its end, without a fault, and all languages alike.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::run;
+
+/// The games, and how many epochs are played of them here.
+const GAMES: [(&str, Option<&str>); 4] = [
+    ("snake", None),
+    ("chess", None),
+    ("food_catcher", Some("n_epochs=1500")),
+    ("cherry_picker", Some("n_epochs=1500")),
+];
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents").canonicalize().unwrap()
+}
+
+fn succeed(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The agents in C, built in `folder`, without a warning.
+fn build_c(folder: &Path) -> PathBuf {
+    let sources = folder.join("c");
+    fs::create_dir(&sources).unwrap();
+    for entry in fs::read_dir(examples().join("c")).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), sources.join(entry.file_name())).unwrap();
+        }
+    }
+    succeed(Command::new("make").arg("-C").arg(&sources).env("CFLAGS", "-O2 -Werror"));
+    sources.join("build")
+}
+
+/// The agents in Rust, built beside the binary under test.
+fn build_rust() -> PathBuf {
+    succeed(Command::new(env!("CARGO")).args(["build", "--locked", "-p", "example-agents"]).current_dir(examples()));
+    Path::new(env!("CARGO_BIN_EXE_arena")).parent().unwrap().to_owned()
+}
+
+/// Plays two of the same agent, and gives all that the replay says but for their names.
+fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String {
+    let (agent, file) = (agent.to_str().unwrap(), replay.to_str().unwrap());
+    let mut args =
+        vec!["match", "run", game, "--agent", agent, "--agent", agent, "--seed", "5", "--replay", file, "--json"];
+    args.extend(option.map(|option| ["--set", option]).into_iter().flatten());
+    let result = run(&args).json();
+    for seat in result["scores"].as_array().unwrap() {
+        assert_eq!((&seat["tainted"], &seat["faults"]), (&Value::from(false), &Value::from(0)), "{agent}: {result}");
+    }
+    let verified = run(&["replay", "verify", file]);
+    assert_eq!(verified.code, 0, "{agent}: {verified:#?}");
+    fs::read_to_string(replay).unwrap().split_once('\n').unwrap().1.to_owned()
+}
+
+/// What two replays say first that isn't the same.
+fn first_difference<'a>(a: &'a str, b: &'a str) -> Option<(&'a str, &'a str)> {
+    if a == b {
+        return None;
+    }
+    a.lines().zip(b.lines()).find(|(a, b)| a != b).or(Some(("the longer", "the shorter")))
+}
+
+#[test]
+fn every_language_plays_every_game_to_its_end_and_all_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let (c, rust) = (build_c(folder.path()), build_rust());
+    for (game, option) in GAMES {
+        let agents = [
+            ("python", examples().join("python").join(format!("{game}.py"))),
+            ("javascript", examples().join("javascript").join(format!("{game}.js"))),
+            ("c", c.join(game)),
+            ("rust", rust.join(format!("{}-rs", game.replace('_', "-")))),
+        ];
+        let played: Vec<(&str, String)> = agents
+            .iter()
+            .map(|(language, agent)| {
+                let replay = folder.path().join(format!("{game}-{language}.jsonl"));
+                (*language, play(game, option, agent, &replay))
+            })
+            .collect();
+        let (_, python) = &played[0];
+        assert!(python.lines().count() > 20, "{game}: {python}");
+        for (language, other) in &played[1..] {
+            if let Some((expected, told)) = first_difference(python, other) {
+                panic!("{game}: python and {language} part at\n{expected}\n{told}");
+            }
+        }
+    }
+}
