@@ -51,6 +51,8 @@ fn every_verb_has_help_with_examples() {
 
         serve
         demo
+        match
+        agent
         challenges
         chat
         scoring
@@ -58,6 +60,9 @@ fn every_verb_has_help_with_examples() {
         admin
         identity
         completions
+        match run
+        match games
+        agent check
         challenges metadata
         challenges list
         challenges create

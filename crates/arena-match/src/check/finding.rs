@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::seat::quote;
+
 /// So many different findings of one run are kept; more would only hide the first.
 const MAX: usize = 12;
 
@@ -58,8 +60,8 @@ impl Finding {
     }
 
     /// With the beginning of the message that it follows on.
-    pub fn told(mut self, message: impl Into<String>) -> Finding {
-        self.message = Some(message.into());
+    pub fn told(mut self, message: &[u8]) -> Finding {
+        self.message = Some(quote(message.trim_ascii_end()));
         self
     }
 }

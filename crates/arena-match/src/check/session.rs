@@ -155,7 +155,10 @@ impl<'a> Session<'a> {
         let message = message::set_agent_id(&self.seat.id, config);
         let (answer, _) = self.ask(&message, CONSENT, |_, _| true)?;
         match answer {
-            Answer::Line => self.judge_consent(&message),
+            Answer::Line => {
+                self.judge_consent(&message);
+                self.note_second_lines();
+            }
             Answer::Late => {
                 self.seat.note_silence();
                 let what = format!(
@@ -164,12 +167,12 @@ impl<'a> Session<'a> {
                 );
                 let advice =
                     "answer it with {\"agent_id\": the id, \"agent_name\": …, \"agent_version\": …}, and flush";
-                self.findings.add(Finding::advice(what, advice).told(quote(&message)));
+                self.findings.add(Finding::advice(what, advice).told(&message));
             }
             _ => {
                 let how = self.describe(answer, CONSENT);
                 let advice = "store the id, and take no offence at the keys of `config`";
-                self.break_off(Finding::wrong(format!("fails at `set_agent_id`: {how}"), advice).told(quote(&message)));
+                self.break_off(Finding::wrong(format!("fails at `set_agent_id`: {how}"), advice).told(&message));
                 return Ok(None);
             }
         }
@@ -178,7 +181,9 @@ impl<'a> Session<'a> {
 
     fn ping(&mut self) -> Result<Option<Duration>, MatchError> {
         let message = message::ping();
-        let mut strays: Vec<Vec<u8>> = Vec::new();
+        // What comes before the ping is dropped, or taken for the answer to it, as luck will have it.
+        let early = if self.link.stirs(Duration::ZERO) { self.link.unasked() } else { &[] };
+        let mut strays: Vec<Vec<u8>> = lines(early).take(3).map(<[u8]>::to_owned).collect();
         let (answer, _) = self.ask(&message, STARTUP, |_, line| {
             let is_pong = Reply::read(line).is_ok_and(|reply| reply.has_pong());
             if !is_pong && strays.len() < 3 {
@@ -193,16 +198,21 @@ impl<'a> Session<'a> {
                     "answers the ping without the key `pong`",
                     "answer {\"ping\": …} with {\"pong\": \"pong\"}",
                 ),
+                Err(error) if !self.is_process() => Finding::wrong(
+                    format!("answers the ping, but {error}"),
+                    "answer with status 200 and a JSON object: {\"pong\": \"pong\"}",
+                ),
                 Err(_) => Finding::wrong(
                     "writes something else to stdout before it answers the ping",
                     "stdout is for the protocol alone; print banners and logs to stderr",
                 ),
             };
-            self.findings.add(finding.sent(quote(stray)).told(quote(&message)));
+            self.findings.add(finding.sent(quote(stray)).told(&message));
         }
         match answer {
             Answer::Line => {
                 self.note_line_end();
+                self.note_second_lines();
                 Ok(Some(took))
             }
             _ => {
@@ -213,7 +223,7 @@ impl<'a> Session<'a> {
                     }
                     _ => "start it in a terminal and send it {\"ping\": \"ping\"}",
                 };
-                self.break_off(Finding::wrong(format!("doesn't answer the ping: {how}"), advice).told(quote(&message)));
+                self.break_off(Finding::wrong(format!("doesn't answer the ping: {how}"), advice).told(&message));
                 Ok(None)
             }
         }
@@ -223,26 +233,27 @@ impl<'a> Session<'a> {
         let line = std::mem::take(&mut self.line);
         let reply = Reply::read(&line);
         self.seat.hear_consent(&line);
-        let (sent, told) = (quote(&line), quote(message));
+        let sent = quote(&line);
         let faults: Vec<_> = self.seat.take_faults().collect();
         for fault in faults {
             let finding = Finding::wrong(
                 format!("answers `set_agent_id` with a line that counts for nothing: {}", fault.what),
                 mend(&fault.what),
             );
-            self.findings.add(finding.sent(&sent).told(&told));
+            self.findings.add(finding.sent(&sent).told(message));
         }
         if self.seat.out.is_some() {
             let finding = Finding::wrong(
                 "answers `set_agent_id` with another id than it was given, and is out",
                 "`agent_id` is the value of `set_agent_id`, unchanged",
             );
-            self.findings.add(finding.sent(sent).told(told));
+            self.findings.add(finding.sent(sent).told(message));
         } else if let Ok(reply) = reply {
             if reply.claim(&self.seat.id_json) == Claim::Missing {
                 let advice = "put the id it was given under `agent_id` here too, as in all later answers";
-                self.findings
-                    .add(Finding::advice("answers `set_agent_id` without `agent_id`", advice).sent(&sent).told(told));
+                self.findings.add(
+                    Finding::advice("answers `set_agent_id` without `agent_id`", advice).sent(&sent).told(message),
+                );
             }
             let missing = match (reply.agent_name(), reply.agent_version()) {
                 (None, None) => Some("its name and version"),
@@ -272,7 +283,7 @@ impl<'a> Session<'a> {
             return;
         }
         let second = self.link.unasked();
-        if let Some(line) = second.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()) {
+        if let Some(line) = lines(second).next() {
             let finding = Finding::wrong(
                 "writes more than one line for one message; all but the first are thrown away",
                 "answer each message with one line, and print nothing else to stdout",
@@ -339,6 +350,11 @@ impl Drop for Session<'_> {
             self.body.finish(Duration::ZERO);
         }
     }
+}
+
+/// The lines that hold something.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
 }
 
 /// How to mend a fault that the referee found.

@@ -200,7 +200,7 @@ fn ask_for_step(
             ),
             _ => Finding::wrong(format!("floods its output: {how}"), "a line may have 1 MiB"),
         };
-        session.break_off(finding.told(quote(message)));
+        session.break_off(finding.told(message));
         return Ok(None);
     }
     let line = session.line().to_owned();
@@ -215,7 +215,7 @@ fn ask_for_step(
                 "ignore keys that you don't know; later versions may send them",
             ),
         };
-        session.findings.add(finding.sent(fault.line).told(quote(message)));
+        session.findings.add(finding.sent(fault.line).told(message));
     }
     match &session.seat.out {
         Some(out) if actions.is_none() => {
@@ -224,7 +224,7 @@ fn ask_for_step(
                 "use the id from `set_agent_id` of this match, and none from elsewhere",
             );
             if out.verdict.is_cheating() {
-                session.findings.add(finding.sent(quote(&line)).told(quote(message)));
+                session.findings.add(finding.sent(quote(&line)).told(message));
             }
             tried.is_broken = true;
         }
@@ -277,7 +277,7 @@ fn heartbeat(session: &mut Session<'_>, message: &[u8], limit: Duration, tried: 
         false if answer == Answer::Closed => "ends when a `ping` comes with a state",
         false => "doesn't answer a `ping` that comes with a state",
     };
-    let mut finding = Finding::advice(what, advice).told(quote(message));
+    let mut finding = Finding::advice(what, advice).told(message);
     if let Some(line) = lines.first() {
         finding = finding.sent(quote(line));
     }
@@ -292,13 +292,13 @@ fn count_taken(taken: &[u8]) -> u64 {
 
 /// Notes the agent's actions that the game didn't take.
 fn judge_actions(session: &mut Session<'_>, tried: &mut Tried, events: &Events, message: &[u8]) {
-    let (line, told) = (quote(session.line()), quote(message));
+    let line = quote(session.line());
     for forfeit in events.forfeits().iter().filter(|forfeit| forfeit.seat == OURS) {
         let finding = Finding::wrong(
             format!("loses the game at once, {}: {}", forfeit.verdict, forfeit.detail),
             "send {\"action\": \"move\", \"move\": one of `legal_moves`}",
         );
-        session.findings.add(finding.sent(&line).told(&told));
+        session.findings.add(finding.sent(&line).told(message));
     }
     for rejected in events.rejections().iter().filter(|rejected| rejected.seat == OURS.0) {
         tried.rejected += 1;
@@ -306,6 +306,6 @@ fn judge_actions(session: &mut Session<'_>, tried: &mut Tried, events: &Events, 
             format!("the game doesn't take an action: {}", rejected.reason),
             "docs/agents.md has the actions of each game; what isn't taken changes nothing",
         );
-        session.findings.add(finding.sent(&line).told(&told));
+        session.findings.add(finding.sent(&line).told(message));
     }
 }

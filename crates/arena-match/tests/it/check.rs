@@ -100,10 +100,10 @@ fn a_good_agent_is_fine() {
 #[test]
 fn faults_of_the_handshake() {
     finds(
-        &[("me = None\n", "me = None\nprint('ready', flush=True)\n")],
+        &[("    state =", "    if 'ping' in message and not me: print('ready', flush=True)\n    state =")],
         expect![[r#"
-        Wrong: writes something else to stdout before it answers the ping <- ready
-    "#]],
+            Wrong: writes something else to stdout before it answers the ping <- ready
+        "#]],
     );
     finds(
         &[(r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#)],
