@@ -86,7 +86,8 @@ fn measure(
     let mid = |paces: &[Pace], value: fn(&Pace) -> f64| median(paces.iter().map(value));
     let ratio = |paces: &[Pace]| 100.0 * median(paces.iter().zip(&pipes).map(|(a, b)| a.rounds_per_s / b.rounds_per_s));
     let own = |paces: &[Pace]| median(paces.iter().zip(&pipes).map(|(a, b)| a.cpu_us - b.cpu_us));
-    let (per_s, cpu): (fn(&Pace) -> f64, fn(&Pace) -> f64) = (|pace| pace.rounds_per_s, |pace| pace.cpu_us);
+    let per_s = |pace: &Pace| pace.rounds_per_s;
+    let cpu = |pace: &Pace| pace.cpu_us;
     report
         .row(NAME, format!("{name}: epochs/s"), mid(&plain, per_s), "")
         .note(format!("messages of {} bytes, answers of {}; all on one core", sizes.0, sizes.1));

@@ -75,11 +75,11 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
         }
         end.is_ok()
     });
-    end?;
-    if run.games > 1 && style != Style::Json {
+    // Also of a series that was called off: what was played was played.
+    if run.games > 1 && style != Style::Json && score.games() > 0 {
         print(&score.to_string())?;
     }
-    Ok(())
+    end
 }
 
 impl Run {

@@ -1,4 +1,4 @@
-// Snake: goes to the nearest food, but never into a corner that is smaller than the snake.
+// Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever.
 
 #include <limits.h>
 #include <stdlib.h>
@@ -27,7 +27,12 @@ struct grid {
     char *taken, *food;
     int *distances;
     struct cell *queue;
+    struct cell tail;  // ours
+    int length;        // ours
 };
+
+// What we had eaten in the epoch before.
+static double eaten;
 
 static struct cell read_cell(const struct json *value) {
     double x = json_item(value, 0)->number, y = json_item(value, 1)->number;
@@ -52,35 +57,44 @@ static int steps(struct cell a, struct cell b) {
     return abs(a.x - b.x) + abs(a.y - b.y);
 }
 
-// How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough.
-static int explore(struct grid *grid, struct cell start, const struct json *foods, int length, int *nearest) {
+// What a look ahead finds: whether there is a way to our tail, how many free cells, and how far the nearest food is.
+struct view {
+    bool is_way_out;
+    int room, nearest;
+};
+
+// Looks ahead from a cell. Stops when it knows enough.
+static struct view explore(struct grid *grid, struct cell start, const struct json *foods) {
     size_t cells = (size_t)grid->width * (size_t)grid->height;
     for (size_t i = 0; i < cells; i++) grid->distances[i] = -1;
-    int found = 1, beeline = INT_MAX;
-    *nearest = -1;
+    int found = 1, beeline = INT_MAX, nearest = -1;
+    bool is_way_out = steps(start, grid->tail) == 0;
     grid->queue[0] = start;
     grid->distances[at(grid, start)] = 0;
-    for (int next = 0; next < found && found < LOOK + length && (*nearest < 0 || found < length); next++) {
+    for (int next = 0; next < found && found < LOOK + grid->length && !(nearest >= 0 && is_way_out); next++) {
         struct cell cell = grid->queue[next];
         int distance = grid->distances[at(grid, cell)];
-        if (*nearest < 0 && grid->food[at(grid, cell)]) *nearest = distance;
+        if (nearest < 0 && grid->food[at(grid, cell)]) nearest = distance;
         for (int i = 0; i < 4; i++) {
             struct cell after = {cell.x + MOVES[i].dx, cell.y + MOVES[i].dy};
+            // A tail that stays for this step also stays for the next one if we eat again.
+            bool stays = distance == 0 && grid->food[at(grid, start)] && !is_free(grid, grid->tail);
+            if (steps(after, grid->tail) == 0 && !stays) is_way_out = true;
             if (is_free(grid, after) && grid->distances[at(grid, after)] < 0) {
                 grid->distances[at(grid, after)] = distance + 1;
                 grid->queue[found++] = after;
             }
         }
     }
-    if (*nearest < 0) {
+    if (nearest < 0) {
         // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
         for (const struct json *food = foods->first; food != NULL; food = food->next) {
             int way = steps(start, read_cell(food));
             if (way < beeline) beeline = way;
         }
-        *nearest = LOOK + (beeline < INT_MAX ? beeline : 0);
+        nearest = LOOK + (beeline < INT_MAX ? beeline : 0);
     }
-    return found;
+    return (struct view){is_way_out, is_way_out ? grid->length : found, nearest};
 }
 
 // Whether another living snake's head is one step away from a cell: there, both would die.
@@ -96,17 +110,17 @@ static bool is_contested(const struct json *snakes, const char *me, struct cell 
 static const char *best_move(struct grid *grid, const char *me, const struct json *state) {
     const struct json *snakes = json_get(state, "snakes"), *own = json_get(snakes, me);
     struct cell head = read_cell(json_get(own, "head_position"));
-    int length = (int)json_get(own, "positions")->count;
     const char *best = NULL;
-    int best_outlook[4] = {0};
+    int best_outlook[5] = {0};
     for (int i = 0; i < 4; i++) {
         struct cell cell = {head.x + MOVES[i].dx, head.y + MOVES[i].dy};
         if (!is_free(grid, cell)) continue;
-        int distance, room = explore(grid, cell, json_get(state, "foods"), length, &distance);
+        struct view view = explore(grid, cell, json_get(state, "foods"));
+        int room = view.room < grid->length ? view.room : grid->length;
         // What differs first decides.
-        int outlook[4] = {room < length ? room : length, !is_contested(snakes, me, cell), -distance, room};
+        int outlook[5] = {view.is_way_out, room, !is_contested(snakes, me, cell), -view.nearest, view.room};
         int item = 0;
-        while (item < 3 && outlook[item] == best_outlook[item]) item++;
+        while (item < 4 && outlook[item] == best_outlook[item]) item++;
         if (best == NULL || outlook[item] > best_outlook[item]) {
             best = MOVES[i].name;
             memcpy(best_outlook, outlook, sizeof outlook);
@@ -139,9 +153,15 @@ static void decide(const char *me, const struct json *state, const struct json *
     };
     mark(&grid, grid.food, json_get(state, "foods"));
     for (const struct json *snake = snakes->first; snake != NULL; snake = snake->next) {
-        // Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+        // Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
         if (json_number(snake, "alive") == 1) mark(&grid, grid.taken, json_get(snake, "positions"));
     }
+    const struct json *positions = json_get(json_get(snakes, me), "positions");
+    grid.length = (int)positions->count;
+    grid.tail = read_cell(json_item(positions, positions->count - 1));
+    double before = eaten;
+    eaten = json_number(json_get(state, "score"), me);
+    if (eaten == before && is_inside(&grid, grid.tail)) grid.taken[at(&grid, grid.tail)] = 0;
     const char *best = best_move(&grid, me, state);
     if (best != NULL) {
         action_begin(actions, "move");

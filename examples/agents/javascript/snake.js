@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Snake: goes to the nearest food, but never into a corner that is smaller than the snake.
+// Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever.
 
 "use strict";
 
@@ -10,6 +10,9 @@ const MOVES = { UP: [0, -1], RIGHT: [1, 0], DOWN: [0, 1], LEFT: [-1, 0] };
 // How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
 const LOOK = 1000;
 
+// What we had eaten in the epoch before.
+let eaten = 0;
+
 // The move with the best outlook.
 function decide(me, state, config) {
   const snakes = Object.entries(state.snakes).filter(([, snake]) => snake.alive);
@@ -19,11 +22,15 @@ function decide(me, state, config) {
   // Cells as numbers, since sets compare lists by identity.
   const number = ([x, y]) => y * width + x;
   const foods = new Map(state.foods.map((food) => [number(food), food]));
-  // Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+  // Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
   const taken = new Set(snakes.flatMap(([, snake]) => snake.positions.map(number)));
   const heads = snakes.filter(([name]) => name !== me).map(([, snake]) => snake.head_position);
   const length = own.positions.length;
+  const tail = own.positions[length - 1];
   const [x, y] = own.head_position;
+  const before = eaten;
+  eaten = state.score[me] ?? 0;
+  if (eaten === before) taken.delete(number(tail));
   const isFree = ([x, y]) => x >= 0 && x < width && y >= 0 && y < height && !taken.has(number([x, y]));
 
   let best = null;
@@ -31,27 +38,32 @@ function decide(me, state, config) {
   for (const [move, [dx, dy]] of Object.entries(MOVES)) {
     const cell = [x + dx, y + dy];
     if (!isFree(cell)) continue;
-    const [room, distance] = explore(cell, isFree, number, foods, length);
+    const [isWayOut, room, distance] = explore(cell, isFree, number, foods, length, tail);
     // Where another head is one step away, both would die.
     const isContested = heads.some((head) => steps(cell, head) === 1);
-    const outlook = [Math.min(room, length), isContested ? 0 : 1, -distance, room];
+    const outlook = [isWayOut ? 1 : 0, Math.min(room, length), isContested ? 0 : 1, -distance, room];
     if (best === null || isGreater(outlook, bestOutlook)) [best, bestOutlook] = [move, outlook];
   }
   return best === null ? [] : [{ action: "move", move: best }];
 }
 
-// How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough.
-function explore(start, isFree, number, foods, length) {
+// Whether a cell has a way to our tail, how many free cells can be reached from it, and how far the nearest food is. Stops when
+// it knows enough.
+function explore(start, isFree, number, foods, length, tail) {
   const distances = new Map([[number(start), 0]]);
   const queue = [start];
   let nearest = null;
+  let isWayOut = steps(start, tail) === 0;
   for (let next = 0; next < queue.length; next += 1) {
-    if (distances.size >= LOOK + length || (nearest !== null && distances.size >= length)) break;
+    if (distances.size >= LOOK + length || (nearest !== null && isWayOut)) break;
     const cell = queue[next];
     const distance = distances.get(number(cell));
     if (nearest === null && foods.has(number(cell))) nearest = distance;
     for (const [dx, dy] of Object.values(MOVES)) {
       const after = [cell[0] + dx, cell[1] + dy];
+      // A tail that stays for this step also stays for the next one if we eat again.
+      const stays = cell === start && foods.has(number(start)) && !isFree(tail);
+      if (steps(after, tail) === 0 && !stays) isWayOut = true;
       if (isFree(after) && !distances.has(number(after))) {
         distances.set(number(after), distance + 1);
         queue.push(after);
@@ -63,7 +75,7 @@ function explore(start, isFree, number, foods, length) {
     const beelines = [...foods.values()].map((food) => steps(start, food));
     nearest = LOOK + (beelines.length > 0 ? Math.min(...beelines) : 0);
   }
-  return [distances.size, nearest];
+  return [isWayOut, isWayOut ? length : distances.size, nearest];
 }
 
 // How many moves two cells are apart on an empty grid.

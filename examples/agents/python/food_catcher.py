@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
 """Food catcher: gathers food, and whoever has nothing better to do shoots at enemies in range. See foraging.py."""
 
-from math import dist
-
 import colosseum
-from foraging import forage
+from foraging import distance, forage
 
 
 def decide(me, state, config):
@@ -17,7 +15,7 @@ def decide(me, state, config):
     targets += sorted(enemies, key=lambda actor: actor["health"])
     for actor in idle:
         for target in targets:
-            if dist(actor["position"], target["position"]) <= config["attack_range"]:
+            if distance(actor["position"], target["position"]) <= config["attack_range"]:
                 actions.append({"action": "attack", "actor_id": actor["id"], "target": target["id"]})
                 break
     return actions

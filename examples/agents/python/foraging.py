@@ -1,6 +1,6 @@
 """What food_catcher and cherry_picker have in common: actors gather food, carry it home, and keep out of each other's way."""
 
-from math import dist, sqrt
+from math import sqrt
 
 # An actor goes home with this much. Carrying has no limit, but what is carried doesn't count, and can be lost.
 LOAD = 40.0
@@ -44,7 +44,7 @@ def forage(me, state, config):
     # A new actor has to bring in more than it costs, so there is a limit to their number, and a time to stop.
     if len(actors) < 2 * len(state["foods"]) and epochs_left > 3 * config["spawn_actor_cost"]:
         for base in bases:
-            is_free = all(dist(place, base["position"]) >= gaps[name] for name, place in places.items())
+            is_free = all(distance(place, base["position"]) >= gaps[name] for name, place in places.items())
             if is_free and base["food"] >= config["spawn_actor_cost"]:
                 actions.append({"action": "spawn", "base_id": base["id"]})
     return actions, idle
@@ -52,10 +52,10 @@ def forage(me, state, config):
 
 def choose(actor, bases, foods, claimed, config, epochs_left):
     """What an actor would do if it were alone. `claimed` is how much of each source others are after."""
-    base = min(bases, key=lambda base: dist(actor["position"], base["position"]), default=None)
+    base = min(bases, key=lambda base: distance(actor["position"], base["position"]), default=None)
     if base is None and actor["food"] >= config["make_base_cost"]:
         return {"action": "make_base", "actor_id": actor["id"]}
-    way_home = dist(actor["position"], base["position"]) if base else 0.0
+    way_home = distance(actor["position"], base["position"]) if base else 0.0
     if base and way_home <= config["deposit_food_max_distance"]:
         if actor["food"] > 0:
             return {"action": "deposit_food", "actor_id": actor["id"], "base_id": base["id"]}
@@ -67,14 +67,14 @@ def choose(actor, bases, foods, claimed, config, epochs_left):
     best, best_rate, best_gain = None, 0.0, 0.0
     for food in foods if room > 0 and not is_late else []:
         gain = min(room, food["quantity"] - LEAVE - claimed.get(food["id"], 0.0))
-        way = dist(actor["position"], food["position"])
-        way_back = dist(food["position"], base["position"]) if base else 0.0
+        way = distance(actor["position"], food["position"])
+        way_back = distance(food["position"], base["position"]) if base else 0.0
         rate = gain / (1 + (way + way_back) / config["actor_speed"] + gain / config["take_food_speed"])
         if rate > best_rate:
             best, best_rate, best_gain = food, rate, gain
     if best:
         claimed[best["id"]] = claimed.get(best["id"], 0.0) + best_gain
-        if dist(actor["position"], best["position"]) <= config["take_food_max_distance"]:
+        if distance(actor["position"], best["position"]) <= config["take_food_max_distance"]:
             return {"action": "take_food", "actor_id": actor["id"], "food_id": best["id"]}
         return {"action": "move", "actor_id": actor["id"], "target": best["position"]}
     if base and actor["food"] > 0:
@@ -84,7 +84,7 @@ def choose(actor, bases, foods, claimed, config, epochs_left):
 
 def step(actor, target, places, gaps, config):
     """Where to go next on the way to a target without coming too close to anybody, or None to wait."""
-    (x, y), way = actor["position"], dist(actor["position"], target)
+    (x, y), way = actor["position"], distance(actor["position"], target)
     if way == 0.0:
         return None
     length = min(way, config["actor_speed"])
@@ -93,13 +93,19 @@ def step(actor, target, places, gaps, config):
     others = [
         (place, gaps[name])
         for name, place in places.items()
-        if name != actor["id"] and dist(place, actor["position"]) < gaps[name] + length
+        if name != actor["id"] and distance(place, actor["position"]) < gaps[name] + length
     ]
     for cosine, sine in TURNS:
         place = [
             min(max(x + dx * cosine - dy * sine, 0.0), config["grid_width"]),
             min(max(y + dx * sine + dy * cosine, 0.0), config["grid_height"]),
         ]
-        if all(dist(place, other) >= gap for other, gap in others):
+        if all(distance(place, other) >= gap for other, gap in others):
             return place
     return None
+
+
+def distance(a, b):
+    """How far two points are from each other. Rounded as in the other languages, which math.dist is not."""
+    dx, dy = a[0] - b[0], a[1] - b[1]
+    return sqrt(dx * dx + dy * dy)

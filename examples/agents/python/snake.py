@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Snake: goes to the nearest food, but never into a corner that is smaller than the snake."""
+"""Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever."""
 
 from collections import deque
 
@@ -10,19 +10,26 @@ MOVES = {"UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
 # How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
 LOOK = 1000
 
+# What we had eaten in the epoch before.
+eaten = 0
+
 
 def decide(me, state, config):
     """The move with the best outlook."""
+    global eaten
     snakes = {name: snake for name, snake in state["snakes"].items() if snake["alive"]}
     if me not in snakes:
         return []
     width, height = state["grid"]["width"], state["grid"]["height"]
     foods = {tuple(food) for food in state["foods"]}
-    # Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+    # Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
     taken = {tuple(cell) for snake in snakes.values() for cell in snake["positions"]}
     heads = [snake["head_position"] for name, snake in snakes.items() if name != me]
-    length = len(snakes[me]["positions"])
+    length, tail = len(snakes[me]["positions"]), tuple(snakes[me]["positions"][-1])
     x, y = snakes[me]["head_position"]
+    before, eaten = eaten, state["score"].get(me, 0)
+    if eaten == before:
+        taken.discard(tail)
 
     def is_free(cell):
         return 0 <= cell[0] < width and 0 <= cell[1] < height and cell not in taken
@@ -32,33 +39,37 @@ def decide(me, state, config):
         cell = (x + dx, y + dy)
         if not is_free(cell):
             continue
-        room, distance = explore(cell, is_free, foods, length)
+        is_way_out, room, distance = explore(cell, is_free, foods, length, tail)
         # Where another head is one step away, both would die.
         is_contested = any(steps(cell, head) == 1 for head in heads)
-        outlook = (min(room, length), not is_contested, -distance, room)
+        outlook = (is_way_out, min(room, length), not is_contested, -distance, room)
         if best is None or outlook > best_outlook:
             best, best_outlook = move, outlook
     return [{"action": "move", "move": best}] if best else []
 
 
-def explore(start, is_free, foods, length):
-    """How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough."""
+def explore(start, is_free, foods, length, tail):
+    """Whether a cell has a way to our tail, how many free cells can be reached from it, and how far the nearest food is. Stops when
+    it knows enough."""
     distances = {start: 0}
     queue = deque([start])
-    nearest = None
-    while queue and len(distances) < LOOK + length and (nearest is None or len(distances) < length):
+    nearest, is_way_out = None, start == tail
+    while queue and len(distances) < LOOK + length and not (nearest is not None and is_way_out):
         cell = queue.popleft()
         if nearest is None and cell in foods:
             nearest = distances[cell]
         for dx, dy in MOVES.values():
             after = (cell[0] + dx, cell[1] + dy)
+            # A tail that stays for this step also stays for the next one if we eat again.
+            stays = cell == start and start in foods and not is_free(tail)
+            is_way_out = is_way_out or (after == tail and not stays)
             if after not in distances and is_free(after):
                 distances[after] = distances[cell] + 1
                 queue.append(after)
     if nearest is None:
         # Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
         nearest = LOOK + min((steps(start, food) for food in foods), default=0)
-    return len(distances), nearest
+    return is_way_out, length if is_way_out else len(distances), nearest
 
 
 def steps(a, b):

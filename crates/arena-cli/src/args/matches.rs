@@ -26,7 +26,7 @@ to write one, and `arena agent check` what one gets wrong.
 
 Each of several games has a seed of its own, that comes of --seed; games 1 and 2, 3 and 4 and so on share one, and the agents
 change seats. What agents write to stderr is kept next to the replay, a file for each.")]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// List the games that can be played, or print the options of one.
     #[command(after_help = "\
 Examples:

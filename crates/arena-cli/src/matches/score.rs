@@ -39,6 +39,11 @@ impl Score {
         Score { agents: agents.iter().map(line).collect(), games: 0 }
     }
 
+    /// How many games have been counted.
+    pub fn games(&self) -> usize {
+        self.games
+    }
+
     /// Counts a game, given which agent sat on the first seat; the others followed in order.
     pub fn add(&mut self, first: usize, result: &MatchResult) {
         self.games += 1;

@@ -643,8 +643,11 @@ fn crowd() -> impl Strategy<Value = Vec<(bool, usize, u8, u8, u16, u8)>> {
     prop::collection::vec((any::<bool>(), 0..3usize, 0..40u8, 0..40u8, 0..700u16, 1..50u8), 1..24)
 }
 
+/// An action drawn at random: which sort, of whom, on whom, and where to.
+type Sketch = (u8, usize, usize, f64, f64);
+
 /// Any action by and on whatever there is, named by its place.
-fn any_actions() -> impl Strategy<Value = Vec<Vec<(u8, usize, usize, f64, f64)>>> {
+fn any_actions() -> impl Strategy<Value = Vec<Vec<Sketch>>> {
     let action = (0..7u8, 0..64usize, 0..64usize, prop::num::f64::NORMAL, -10.0..50.0f64);
     prop::collection::vec(prop::collection::vec(action, 0..30), 3)
 }
@@ -666,7 +669,7 @@ fn letter(place: usize) -> char {
     char::from(b'a' + (place % 26) as u8)
 }
 
-fn actions_of(lists: &[Vec<(u8, usize, usize, f64, f64)>]) -> Vec<Vec<Offer<Action>>> {
+fn actions_of(lists: &[Vec<Sketch>]) -> Vec<Vec<Offer<Action>>> {
     let action = |(kind, one, other, x, y): &(u8, usize, usize, f64, f64)| {
         let thing = |place: &usize| id(&format!("Thing{}", letter(*place)));
         let (actor_id, base_id) = (thing(one), thing(other));

@@ -1,4 +1,4 @@
-//! Snake: goes to the nearest food, but never into a corner that is smaller than the snake.
+//! Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -13,19 +13,24 @@ const MOVES: [(&str, Cell); 4] = [("UP", (0, -1)), ("RIGHT", (1, 0)), ("DOWN", (
 /// How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
 const LOOK: usize = 1000;
 
-/// The move with the best outlook.
-fn decide(me: &str, state: &Value, _config: &Value) -> Vec<Value> {
+/// The move with the best outlook. `eaten` is what we had eaten in the epoch before.
+fn decide(me: &str, state: &Value, eaten: &mut i64) -> Vec<Value> {
     let Some(snakes) = state["snakes"].as_object() else { return Vec::new() };
     let snakes: Vec<(&String, &Value)> = snakes.iter().filter(|(_, snake)| snake["alive"] == true).collect();
     let Some((_, own)) = snakes.iter().find(|(name, _)| *name == me) else { return Vec::new() };
     let (width, height) = pair(&state["grid"]["width"], &state["grid"]["height"]);
     let foods: HashSet<Cell> = list(&state["foods"]).iter().map(cell).collect();
-    // Tails count as taken although most of them move on: the one of a snake that has just eaten stays.
-    let taken: HashSet<Cell> = snakes.iter().flat_map(|(_, snake)| list(&snake["positions"])).map(cell).collect();
+    // Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+    let mut taken: HashSet<Cell> = snakes.iter().flat_map(|(_, snake)| list(&snake["positions"])).map(cell).collect();
     let others = snakes.iter().filter(|(name, _)| *name != me);
     let heads: Vec<Cell> = others.map(|(_, snake)| cell(&snake["head_position"])).collect();
     let length = list(&own["positions"]).len();
+    let tail = list(&own["positions"]).last().map_or((-1, -1), cell);
     let (x, y) = cell(&own["head_position"]);
+    let score = state["score"][me].as_i64().unwrap_or(0);
+    if std::mem::replace(eaten, score) == score {
+        taken.remove(&tail);
+    }
     let is_free = |(x, y): Cell| (0..width).contains(&x) && (0..height).contains(&y) && !taken.contains(&(x, y));
 
     let mut best = None;
@@ -34,10 +39,10 @@ fn decide(me: &str, state: &Value, _config: &Value) -> Vec<Value> {
         if !is_free(cell) {
             continue;
         }
-        let (room, distance) = explore(cell, is_free, &foods, length);
+        let (is_way_out, room, distance) = explore(cell, is_free, &foods, length, tail);
         // Where another head is one step away, both would die.
         let is_contested = heads.iter().any(|head| steps(cell, *head) == 1);
-        let outlook = (room.min(length), !is_contested, Reverse(distance), room);
+        let outlook = (is_way_out, room.min(length), !is_contested, Reverse(distance), room);
         if best.as_ref().is_none_or(|(_, best_outlook)| outlook > *best_outlook) {
             best = Some((name, outlook));
         }
@@ -45,18 +50,28 @@ fn decide(me: &str, state: &Value, _config: &Value) -> Vec<Value> {
     best.map(|(name, _)| json!({"action": "move", "move": name})).into_iter().collect()
 }
 
-/// How many free cells can be reached from a cell, and how far from it the nearest food is. Stops when it knows enough.
-fn explore(start: Cell, is_free: impl Fn(Cell) -> bool, foods: &HashSet<Cell>, length: usize) -> (usize, u64) {
+/// Whether a cell has a way to our tail, how many free cells can be reached from it, and how far the nearest food is. Stops
+/// when it knows enough.
+fn explore(
+    start: Cell,
+    is_free: impl Fn(Cell) -> bool,
+    foods: &HashSet<Cell>,
+    length: usize,
+    tail: Cell,
+) -> (bool, usize, u64) {
     let mut distances = HashMap::from([(start, 0)]);
     let mut queue = VecDeque::from([(start, 0)]);
-    let mut nearest = None;
-    while distances.len() < LOOK + length && (nearest.is_none() || distances.len() < length) {
+    let (mut nearest, mut is_way_out) = (None, start == tail);
+    while distances.len() < LOOK + length && !(nearest.is_some() && is_way_out) {
         let Some((cell, distance)) = queue.pop_front() else { break };
         if nearest.is_none() && foods.contains(&cell) {
             nearest = Some(distance);
         }
         for (_, (dx, dy)) in MOVES {
             let after = (cell.0 + dx, cell.1 + dy);
+            // A tail that stays for this step also stays for the next one if we eat again.
+            let stays = cell == start && foods.contains(&start) && !is_free(tail);
+            is_way_out |= after == tail && !stays;
             if is_free(after) && !distances.contains_key(&after) {
                 distances.insert(after, distance + 1);
                 queue.push_back((after, distance + 1));
@@ -65,7 +80,8 @@ fn explore(start: Cell, is_free: impl Fn(Cell) -> bool, foods: &HashSet<Cell>, l
     }
     // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
     let beeline = || LOOK as u64 + foods.iter().map(|food| steps(start, *food)).min().unwrap_or(0);
-    (distances.len(), nearest.unwrap_or_else(beeline))
+    let room = if is_way_out { length } else { distances.len() };
+    (is_way_out, room, nearest.unwrap_or_else(beeline))
 }
 
 /// How many moves two cells are apart on an empty grid.
@@ -82,5 +98,6 @@ fn pair(x: &Value, y: &Value) -> Cell {
 }
 
 fn main() -> std::io::Result<()> {
-    run("snake-rs", "1", decide)
+    let mut eaten = 0;
+    run("snake-rs", "1", |me, state, _config| decide(me, state, &mut eaten))
 }
