@@ -189,7 +189,7 @@ impl<'a> Check<'a> {
 
     /// States with a key that nobody knows, and with a ping; then the end of the input without a word.
     fn try_odd_messages(&mut self, game: &'static GameType) -> Result<(), MatchError> {
-        let trial = Trial { game, steps: FEW_STEPS, is_odd: true, is_patient: false };
+        let trial = Trial { game, steps: FEW_STEPS, is_odd: true, is_patient: true };
         let Some(run) = self.run(trial, self.plan.agent.dialect, false, false)? else { return Ok(()) };
         if run.tried.answered == FEW_STEPS {
             self.checked

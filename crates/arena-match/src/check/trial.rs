@@ -20,6 +20,9 @@ const OURS: SeatNumber = SeatNumber(0);
 /// The bank isn't waited for in full: who is so late would lose most matches anyway.
 const MOST_OF_BANK: Duration = Duration::from_secs(3);
 
+/// A moment in which the machine was busy elsewhere shall not be taken for silence.
+const LEAST_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Epochs in which the agent isn't asked count too, so that a trial ends.
 const EPOCHS_PER_STEP: u64 = 4;
 
@@ -38,7 +41,7 @@ pub struct Trial {
     pub steps: u64,
     /// With an unknown key in the last state but one, and a ping in the last.
     pub is_odd: bool,
-    /// Whether silence is worth waiting for beyond the limit of a step.
+    /// Whether the bank is waited for too, as in a match. Where silence is to be expected, it isn't.
     pub is_patient: bool,
 }
 
@@ -172,10 +175,13 @@ fn ask_for_step(
     };
     message.splice(1..1, extra.iter().copied());
     let limit = Duration::from_millis(board.limits.step_ms);
+    let patience = match trial.is_patient {
+        true => limit + session.seat.bank.min(MOST_OF_BANK),
+        false => limit.max(LEAST_PATIENCE),
+    };
     if is_heartbeat {
-        return heartbeat(session, message, limit, tried).map(|()| None);
+        return heartbeat(session, message, patience, tried).map(|()| None);
     }
-    let patience = limit + if trial.is_patient { session.seat.bank.min(MOST_OF_BANK) } else { Duration::ZERO };
     let epoch = board.epoch;
     let (answer, used) = session.ask(message, patience, |seat, line| seat.is_answer(line, epoch))?;
     session.seat.charge(used, board.limits);
@@ -259,9 +265,14 @@ fn silence_advice(dialect: Dialect, has_answered: bool) -> &'static str {
 }
 
 /// A state that is a ping too must be answered with a pong, and as a state.
-fn heartbeat(session: &mut Session<'_>, message: &[u8], limit: Duration, tried: &mut Tried) -> Result<(), MatchError> {
+fn heartbeat(
+    session: &mut Session<'_>,
+    message: &[u8],
+    patience: Duration,
+    tried: &mut Tried,
+) -> Result<(), MatchError> {
     let mut lines: Vec<Vec<u8>> = Vec::new();
-    let (answer, _) = session.ask(message, limit, |seat, line| {
+    let (answer, _) = session.ask(message, patience, |seat, line| {
         lines.push(line.get(..line.len().min(4096)).unwrap_or_default().to_owned());
         Reply::read(line).is_ok_and(|reply| reply.has_pong() && reply.claim(&seat.id_json) == Claim::Own)
     })?;

@@ -53,13 +53,19 @@ fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) ->
     check(plan, &AtomicBool::new(false)).unwrap()
 }
 
-/// The findings of a check in food_catcher, with the last line of the log; but not the advice that all agents here get.
+/// What is said in the good agent's case as well, or when the machine is busy.
+const BESIDE_THE_POINT: [&str; 3] =
+    ["is sent each state twice", "takes too long now and then", "is close to the limit"];
+
+/// The findings of a check in food_catcher, with the last line of the log; but not those that are beside the point.
 #[track_caller]
 fn finds(replacements: &[(&str, &str)], expected: Expect) {
     let game = arena_games::find("food_catcher").unwrap();
     let checked = checked(replacements, &[game]);
     let mut told = String::new();
-    for finding in checked.findings.iter().filter(|finding| !finding.what.starts_with("is sent each state twice")) {
+    for finding in
+        checked.findings.iter().filter(|finding| !BESIDE_THE_POINT.iter().any(|known| finding.what.starts_with(known)))
+    {
         assert!(!finding.advice.is_empty());
         let line = finding.line.as_ref().map(|line| format!(" <- {line}")).unwrap_or_default();
         let log = finding
