@@ -63,8 +63,8 @@ fn describe(checked: &Checked) -> String {
     let others: Vec<String> = (checked.games.iter())
         .filter(|(_, found)| !found.plays)
         .map(|(name, found)| match found.findings.iter().find(|finding| finding.severity == Severity::Wrong) {
-            Some(finding) if checked.games.len() > 1 => format!("{name} ({})", finding.what),
-            _ => (*name).to_owned(),
+            Some(finding) => format!("{name} ({})", finding.what),
+            None => format!("{name} (does nothing)"),
         })
         .collect();
     if checked.games.len() > 1 && !others.is_empty() {

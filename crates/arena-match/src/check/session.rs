@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         match answer {
             Answer::Line | Answer::Interrupted => String::new(),
             Answer::Late => format!("no answer within {} ms", patience.as_millis()),
-            Answer::Flood => "a line without end, or far too much beside its answers".to_owned(),
+            Answer::Flood => "it wrote a line without end, or far too much beside its answers".to_owned(),
             Answer::Closed => self
                 .body
                 .ended(END)
@@ -216,10 +216,18 @@ impl<'a> Session<'a> {
                 Ok(Some(took))
             }
             _ => {
+                if answer == Answer::Late && strays.iter().any(|stray| Reply::read(stray).is_ok()) {
+                    // It did answer, and what was wrong with it has been said.
+                    return Ok(None);
+                }
                 let how = self.describe(answer, STARTUP);
                 let advice = match answer {
                     Answer::Late => {
                         "answer {\"pong\": \"pong\"}, and flush stdout after each line: what stays in a buffer is silence"
+                    }
+                    Answer::Flood => "answer each message with one line, and write nothing unasked",
+                    _ if !self.is_process() => {
+                        "start the server, and look whether it answers a POST of {\"ping\": \"ping\"}"
                     }
                     _ => "start it in a terminal and send it {\"ping\": \"ping\"}",
                 };
