@@ -4,6 +4,7 @@
 mod admin;
 mod agent;
 mod matches;
+mod replay;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::output::Style;
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
 pub use matches::{Affinity, MatchVerb, RunArgs, Sandbox, SandboxArgs};
+pub use replay::{Format, ReplayVerb, ShowArgs};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -29,6 +31,7 @@ Examples:
   arena demo                        a server, and house bots that play
   arena serve                       an arena on this machine
   arena match run snake --agent ./a --agent ./b    a match between two bots
+  arena replay show game.jsonl --play              a match that was recorded, as a film
   arena challenges create psi       a session, with an invite for each player
   arena challenges join inv_…       take a seat
   arena challenges sync ID --from inv_…    what the operator says to you
@@ -133,6 +136,18 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: AgentVerb,
+    },
+    /// Replays: look at them, verify them, write them in other formats.
+    #[command(after_help = "\
+Examples:
+  arena match run snake --agent ./a --agent ./b --replay game.jsonl
+  arena replay show game.jsonl --play
+  arena replay verify game.jsonl
+  arena replay export game.jsonl --format reference --out reference.jsonl")]
+    Replay {
+        /// What to do.
+        #[command(subcommand)]
+        verb: ReplayVerb,
     },
     /// Challenges: look at them, make sessions of them, play.
     #[command(after_help = "\

@@ -87,6 +87,16 @@ impl Failure {
         Failure { exit, sentence }
     }
 
+    /// The failure, whose sentence names what it is about.
+    pub fn about(self, what: &dyn Display) -> Failure {
+        Failure { sentence: format!("{what}: {}", self.sentence), ..self }
+    }
+
+    /// The sentence: lower case, no full stop.
+    pub fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
     /// Says the sentence on stderr. Parts of it may come from a server, so control characters are made visible.
     pub fn print(&self) {
         // Nobody is left to tell when stderr is closed.

@@ -4,6 +4,7 @@
 mod admin;
 mod agent;
 mod args;
+mod boards;
 mod challenges;
 mod chat;
 mod client;
@@ -15,8 +16,10 @@ mod interrupt;
 mod keys;
 mod matches;
 mod output;
+mod replay;
 mod scoring;
 mod serve;
+mod terminal;
 mod users;
 
 use std::process::ExitCode;
@@ -54,6 +57,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Agent { verb } => agent::run(verb, style),
+        Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Scoring { name, sort, limit, offset } => {

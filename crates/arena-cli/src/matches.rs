@@ -7,7 +7,9 @@ pub mod settings;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, Watch, cores, hold, spread};
 use arena_model::{GameType, Seed, TimeLimits};
@@ -18,6 +20,7 @@ use crate::args::{Affinity, MatchVerb, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::{self, Style, Table, print};
+use crate::terminal::can_draw;
 
 pub use settings::LAUNCH;
 
@@ -62,10 +65,18 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
         Affinity::Share => cores(),
         Affinity::Any => Vec::new(),
     };
-    let is_live = style == Style::Pretty && !args.no_live && run.games == 1;
+    let is_live = style == Style::Pretty && !args.no_live && run.games == 1 && can_draw();
+    let pace = match (is_live, args.pace) {
+        (true, pace) => Some(Duration::from_millis(pace.unwrap_or(0))),
+        (false, None) => None,
+        (false, Some(_)) => {
+            let sentence = "--pace is for people who look on: it needs a terminal and a single game, and no --json";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+    };
     let mut score = Score::new(&run.agents);
     let mut end = Ok(());
-    let job = |number| run.hold(number, is_live, &called_off);
+    let job = |number| run.hold(number, pace, &called_off);
     spread(run.games, args.concurrency as usize, &places, job, |number, held| {
         let told = held.and_then(|contest| run.tell(number, &contest, &mut score, style));
         // What comes after the first failure is its consequence.
@@ -111,8 +122,9 @@ impl Run {
         Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
     }
 
-    /// Plays one of the games, from 0. Two that follow each other share a seed, and the agents change seats.
-    fn hold(&self, number: usize, is_live: bool, called_off: &AtomicBool) -> Result<Contest, Failure> {
+    /// Plays one of the games, from 0. Two that follow each other share a seed, and the agents change seats. `pace`: it is shown live,
+    /// an epoch in so much time at least.
+    fn hold(&self, number: usize, pace: Option<Duration>, called_off: &Arc<AtomicBool>) -> Result<Contest, Failure> {
         let seed = match self.games {
             1 => self.seed.clone(),
             _ => self.seed.derive(&format!("game pair {}", number / 2)),
@@ -132,9 +144,18 @@ impl Run {
         let mut file =
             replay.as_ref().map(|path| File::create(path).map_err(|error| cannot_write(path, &error))).transpose()?;
         let out = file.as_mut().map(|file| file as &mut (dyn std::io::Write + Send));
-        let mut live = is_live.then(|| Live::new(self.game.name));
+        let mut live = match pace {
+            Some(pace) => {
+                let stage = settings::stage(self.game, &self.options, seats, &plan.seed)?;
+                Some(Live::new(stage, pace, called_off.clone()))
+            }
+            None => None,
+        };
         let watch = live.as_mut().map(|live| live as &mut dyn Watch);
-        let mut contest = hold(&plan, out, watch, called_off).map_err(explain)?;
+        let held = hold(&plan, out, watch, called_off);
+        // The last picture comes before everything else that is printed.
+        drop(live);
+        let mut contest = held.map_err(explain)?;
         if let Some(path) = replay {
             logs::write(&path, &contest)?;
             contest.result.replay_file = Some(path.display().to_string());

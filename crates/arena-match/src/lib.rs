@@ -29,7 +29,8 @@ pub use placement::{cores, spread, stay_on};
 pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode};
 pub use replay::{
-    EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, SeatLine, Verified, export_reference, verify,
+    EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine, Verified, export_pgn,
+    export_reference, verify,
 };
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};

@@ -58,21 +58,25 @@ pub enum MatchError {
     CalledOff,
 }
 
-/// What a watcher is shown of an epoch, before its actions are played.
+/// What a watcher is shown of an epoch, before its actions are played, or of the end.
 #[derive(Debug, Clone, Copy)]
 pub struct Glance<'a> {
-    /// From 1.
+    /// From 1. At the end: how many epochs were played.
     pub epoch: u64,
-    /// The members of the state that was shown to the first of those who were asked, without braces.
-    pub state: &'a [u8],
+    /// What each agent sees, by seat: the members of a state, without braces. Empty for those who aren't asked, and for those who
+    /// see the same as one before them.
+    pub states: &'a [Vec<u8>],
     /// The seats, in order.
     pub seats: &'a [Seat],
 }
 
 /// Somebody who looks on.
 pub trait Watch: Send {
-    /// Is shown an epoch. The match waits for as long as this takes.
+    /// Is shown an epoch. The match waits for as long as this takes, and no agent's clock runs meanwhile.
     fn look(&mut self, glance: Glance<'_>);
+
+    /// Is shown how it ended. Not called for a match that came to no result.
+    fn see_end(&mut self, _glance: Glance<'_>) {}
 }
 
 /// What came of a match.
@@ -302,8 +306,7 @@ impl<'a> Table<'a> {
         self.epoch += 1;
         self.write_states();
         if let Some(watch) = &mut self.watch {
-            let state = self.states.iter().find(|state| !state.is_empty()).map_or(&[][..], Vec::as_slice);
-            watch.look(Glance { epoch: self.epoch, state, seats: &self.seats });
+            watch.look(Glance { epoch: self.epoch, states: &self.states, seats: &self.seats });
         }
         let answers = self.ask_all(Duration::ZERO)?;
         let mut heard = vec![false; self.seats.len()];
@@ -419,11 +422,16 @@ impl<'a> Table<'a> {
         let ranks = report::ranks(&scores, &out);
         let outcome = report::outcome(&*self.game, &ids, &out, &ranks);
         let epochs = self.epoch;
-        if let Some(recorder) = &mut self.recorder {
+        if self.recorder.is_some() || self.watch.is_some() {
             for (number, state) in self.states.iter_mut().enumerate() {
                 state.clear();
                 write_state(&*self.game, number, epochs + 1, &self.ids_json, state);
             }
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.see_end(Glance { epoch: epochs, states: &self.states, seats: &self.seats });
+        }
+        if let Some(recorder) = &mut self.recorder {
             let states = states(self.game.game_type().mode, &self.states);
             recorder.result(&ResultRecord { outcome: &outcome, epochs, scores: &scores, ranks: &ranks }, states)?;
         }

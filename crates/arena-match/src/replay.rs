@@ -5,12 +5,16 @@
 //! seeds and equal replies give equal bytes. (Time shows only as far as the rules do: in the banks, and in forfeits on time.)
 
 mod export;
+mod pgn;
 mod read;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod write;
 
 pub use export::export_reference;
-pub use read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, SeatLine};
+pub use pgn::export_pgn;
+pub use read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine};
 pub use verify::{Verified, verify};
 pub use write::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
 
@@ -19,3 +23,6 @@ pub const VERSION: u32 = 1;
 
 /// More rejections than these, of one agent in one epoch, are only counted.
 const MAX_REJECTED: usize = 16;
+
+/// A line has at most this many bytes. Far more than any game shows: it is there for files that have no lines.
+const MAX_LINE: u64 = 64 << 20;

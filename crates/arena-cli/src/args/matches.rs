@@ -17,6 +17,7 @@ Examples:
   arena match run chess --agent ./a --agent ./b --seed 7 --replay game.jsonl
   arena match run food_catcher --agent ./a --agent http://127.0.0.1:8000/ --json
   arena match run snake --agent ./a -- python3 bot.py --level 3    the second agent is a command line
+  arena match run snake --agent ./a --agent ./b --pace 200    slow enough to look on
   arena match run snake --agent ./a --agent ./b --games 100 --concurrency 2
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
@@ -82,6 +83,9 @@ pub struct RunArgs {
     /// Don't draw the game on the terminal.
     #[arg(long)]
     pub no_live: bool,
+    /// Milliseconds that each epoch is shown at least, for people who look on.
+    #[arg(long, value_name = "MS", conflicts_with = "no_live", value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub pace: Option<u64>,
 }
 
 /// How agents' processes are held in.

@@ -1,21 +1,221 @@
 //! The live view of a match on a terminal.
+//!
+//! The match only leaves a copy of what there is to see; a thread of the view's own draws it, at most some twenty times a second. So a
+//! fast match isn't held up by a slow terminal, and clocks go on while an agent thinks.
 
-use arena_match::{Glance, Watch};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-/// Draws a match while it is played.
+use arena_match::{Disqualified, Glance, Seat, Watch};
+use serde_json::Value;
+
+use crate::boards::row::{Ink, Row};
+use crate::boards::{Entry, Room, Stage};
+use crate::terminal::{Screen, room};
+
+/// Between two pictures.
+const REST: Duration = Duration::from_millis(50);
+
+/// From here on it is told how long an answer has been waited for.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Shows a match while it is played.
 pub struct Live {
-    game: &'static str,
+    shared: Arc<Shared>,
+    called_off: Arc<AtomicBool>,
+    pace: Duration,
+    painter: Option<JoinHandle<()>>,
+}
+
+/// Between the match and the thread that draws.
+struct Shared {
+    latest: Mutex<Latest>,
+    /// Rung when there is nothing more to come.
+    done: Condvar,
+}
+
+/// What there is to see.
+#[derive(Default)]
+struct Latest {
+    epoch: u64,
+    /// The members of the states, by seat, as a glance has them.
+    states: Vec<Vec<u8>>,
+    agents: Vec<Agent>,
+    /// When the agents were asked; `None` when they aren't.
+    asked: Option<Instant>,
+    is_new: bool,
+    is_over: bool,
+    is_done: bool,
+}
+
+/// What is shown of an agent's seat.
+struct Agent {
+    name: String,
+    bank_ms: u64,
+    used: Duration,
+    faults: u32,
+    out: Option<Disqualified>,
 }
 
 impl Live {
-    /// A view of a match of this game, before its first epoch.
-    pub fn new(game: &'static str) -> Live {
-        Live { game }
+    /// A view of a match that is about to be played. It goes on at this pace at most.
+    pub fn new(stage: Stage, pace: Duration, called_off: Arc<AtomicBool>) -> Live {
+        let shared = Arc::new(Shared { latest: Mutex::default(), done: Condvar::new() });
+        let painter = {
+            let (shared, called_off) = (shared.clone(), called_off.clone());
+            // Without it the match is played unseen.
+            thread::Builder::new().name("view".to_owned()).spawn(move || paint(&stage, &shared, &called_off)).ok()
+        };
+        Live { shared, called_off, pace, painter }
+    }
+
+    fn note(&self, glance: Glance<'_>, is_over: bool) {
+        let mut latest = self.shared.lock();
+        latest.epoch = glance.epoch;
+        latest.states.resize_with(glance.states.len(), Vec::new);
+        for (kept, state) in latest.states.iter_mut().zip(glance.states) {
+            kept.clone_from(state);
+        }
+        latest.agents.resize_with(glance.seats.len(), Agent::new);
+        for (agent, seat) in latest.agents.iter_mut().zip(glance.seats) {
+            agent.note(seat);
+        }
+        latest.asked = (!is_over).then(|| Instant::now() + self.pace);
+        latest.is_new = true;
+        latest.is_over = is_over;
     }
 }
 
 impl Watch for Live {
     fn look(&mut self, glance: Glance<'_>) {
-        let _ = (self.game, glance.epoch);
+        self.note(glance, false);
+        let until = Instant::now() + self.pace;
+        while !self.called_off.load(Ordering::Relaxed) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            // In pieces, since a match that is called off shall end.
+            thread::sleep(left.min(REST));
+        }
+    }
+
+    fn see_end(&mut self, glance: Glance<'_>) {
+        self.note(glance, true);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.shared.lock().is_done = true;
+        self.shared.done.notify_one();
+        if let Some(painter) = self.painter.take() {
+            // What became of the view is no concern of the match.
+            let _ = painter.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Latest> {
+        // It is written whole or not at all.
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Agent {
+    fn new() -> Agent {
+        Agent { name: String::new(), bank_ms: 0, used: Duration::ZERO, faults: 0, out: None }
+    }
+
+    fn note(&mut self, seat: &Seat) {
+        self.name.clone_from(&seat.name);
+        (self.bank_ms, self.used, self.faults) = (seat.bank_ms(), seat.used, seat.faults);
+        if self.out != seat.out {
+            self.out.clone_from(&seat.out);
+        }
+    }
+}
+
+/// Draws until there is nothing more to come. Once the match is called off, other things are written to the terminal.
+fn paint(stage: &Stage, shared: &Shared, called_off: &AtomicBool) {
+    let mut screen = Screen::new();
+    let mut latest = shared.lock();
+    loop {
+        let is_slow = latest.asked.is_some_and(|asked| asked.elapsed() >= PATIENCE);
+        if (latest.is_new || is_slow) && !called_off.load(Ordering::Relaxed) {
+            latest.is_new = false;
+            let is_done = latest.is_done;
+            let scene = Scene::of(&latest);
+            drop(latest);
+            if screen.draw(&scene.rows(stage, room())).is_err() || is_done {
+                return;
+            }
+            latest = shared.lock();
+        }
+        if latest.is_done && !latest.is_new {
+            return;
+        }
+        if !latest.is_done {
+            latest = match shared.done.wait_timeout_while(latest, REST, |latest| !latest.is_done) {
+                Ok((latest, _)) => latest,
+                Err(_) => return,
+            };
+        }
+        if called_off.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
+/// One picture's worth of what there is to see.
+struct Scene {
+    epoch: u64,
+    states: Vec<Value>,
+    entries: Vec<Entry>,
+    waited: Option<Duration>,
+}
+
+impl Scene {
+    fn of(latest: &Latest) -> Scene {
+        // An agent that isn't asked sees nothing; what stands for all comes first where all see the same.
+        let parse =
+            |members: &Vec<u8>| serde_json::from_slice(&[b"{", &members[..], b"}"].concat()).unwrap_or_default();
+        Scene {
+            epoch: latest.epoch,
+            states: latest.states.iter().map(parse).collect(),
+            entries: latest.agents.iter().map(Agent::entry).collect(),
+            waited: latest.asked.map(|asked| asked.elapsed()).filter(|waited| *waited >= PATIENCE),
+        }
+    }
+
+    fn rows(&self, stage: &Stage, room: Room) -> Vec<Row> {
+        let mut title = Row::default();
+        title.text(Ink::Strong, &stage.game).text(Ink::Plain, &format!(", epoch {}", self.epoch));
+        if let Some(waited) = self.waited {
+            title.text(Ink::Faint, &format!(", waiting for {:.1} s", waited.as_secs_f64()));
+        }
+        stage.picture(title, &self.states, &self.entries, room)
+    }
+}
+
+impl Agent {
+    fn entry(&self) -> Entry {
+        let mut words = format!("used {}, bank {}", time(self.used), time(Duration::from_millis(self.bank_ms)));
+        if self.faults > 0 {
+            words += &format!(", {} fault{}", self.faults, if self.faults == 1 { "" } else { "s" });
+        }
+        let verdict = self.out.as_ref().map(|out| format!("{}: {}", out.verdict, out.detail));
+        Entry { name: self.name.clone(), words, verdict }
+    }
+}
+
+/// A time as people read it at a glance.
+fn time(time: Duration) -> String {
+    match time.as_millis() {
+        ms if ms < 1000 => format!("{ms} ms"),
+        _ => format!("{:.1} s", time.as_secs_f64()),
     }
 }

@@ -7,6 +7,7 @@ use arena_model::{GameType, Seed, Setup};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Sandbox, SandboxArgs};
+use crate::boards::Stage;
 use crate::exit::{Exit, Failure};
 
 /// The verb, hidden from people, by which this program becomes the launcher of an agent's process.
@@ -47,12 +48,22 @@ pub fn tell_apart(agents: &mut [Agent]) {
 
 /// Refuses options and numbers of agents that the game can't be played with.
 pub fn try_start(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
-    start(game, options, agents).map(|_| ())
+    start(game, options, agents, &Seed::from_number(0)).map(|_| ())
+}
+
+/// What a view of a match needs to know before it begins.
+pub fn stage(
+    game: &'static GameType,
+    options: &Map<String, Value>,
+    agents: usize,
+    seed: &Seed,
+) -> Result<Stage, Failure> {
+    start(game, options, agents, seed).map(|game| Stage::of_game(&*game, seed, agents))
 }
 
 /// What is told of a game: its name, seats and limits, and each option with its usual value.
 pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
-    let options = start(game, &Map::new(), *game.seats.start())?.config();
+    let options = start(game, &Map::new(), *game.seats.start(), &Seed::from_number(0))?.config();
     Ok(json!({
         "name": game.name,
         "description": game.description,
@@ -67,9 +78,9 @@ fn start(
     game: &'static GameType,
     options: &Map<String, Value>,
     agents: usize,
+    seed: &Seed,
 ) -> Result<Box<dyn arena_model::AnyGame>, Failure> {
-    let seed = Seed::from_number(0);
-    let setup = Setup { agents: arena_match::agent_ids(&seed, agents), seed };
+    let setup = Setup { agents: arena_match::agent_ids(seed, agents), seed: seed.clone() };
     game.start(options, setup).map_err(|error| Failure::caused(Exit::Usage, &error))
 }
 

@@ -53,6 +53,7 @@ fn every_verb_has_help_with_examples() {
         demo
         match
         agent
+        replay
         challenges
         chat
         scoring
@@ -63,6 +64,9 @@ fn every_verb_has_help_with_examples() {
         match run
         match games
         agent check
+        replay show
+        replay verify
+        replay export
         challenges metadata
         challenges list
         challenges create

@@ -11,18 +11,18 @@ use super::read::{EpochLine, Line, Replay, ReplayError};
 ///
 /// # Errors
 /// When the replay can't be read, or the records can't be written.
-pub fn export_reference(from: impl BufRead, to: &mut impl Write) -> Result<u64, ReplayError> {
+pub fn export_reference(from: impl BufRead, to: &mut dyn Write) -> Result<u64, ReplayError> {
     let mut replay = Replay::open(from)?;
     let ids: Vec<String> = replay.header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
     let max_epoch = replay.header.config.get("n_epochs").cloned().unwrap_or(json!(-1));
     let config = replay.header.config.clone();
-    let mut records = 0;
+    let mut records: u64 = 0;
     while let Some(line) = replay.next_line()? {
         let Line::Epoch(epoch) = line else { continue };
         if epoch.epoch == 0 {
             continue;
         }
-        let wrong = |error: serde_json::Error| ReplayError::Line { line: records + 2, what: error.to_string() };
+        let wrong = |error: serde_json::Error| ReplayError::Line { line: replay.line(), what: error.to_string() };
         let record = json!({
             "game_config": config,
             "epoch": epoch.epoch,
@@ -31,11 +31,11 @@ pub fn export_reference(from: impl BufRead, to: &mut impl Write) -> Result<u64, 
             "agent_actions": agent_actions(&epoch, &ids).map_err(wrong)?,
             "agent_ids": ids,
         });
-        writeln!(to, "{record}")?;
+        writeln!(to, "{record}").map_err(ReplayError::Write)?;
         records += 1;
     }
-    to.flush()?;
-    Ok(records as u64)
+    to.flush().map_err(ReplayError::Write)?;
+    Ok(records)
 }
 
 fn world_state(epoch: &EpochLine, ids: &[String]) -> Result<Value, serde_json::Error> {

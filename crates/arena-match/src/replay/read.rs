@@ -1,13 +1,13 @@
 //! Reading replays, line by line: one may be larger than the memory.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 use arena_model::{AgentId, Rejected, UpdateMode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::VERSION;
+use super::{MAX_LINE, VERSION};
 use crate::report::{Disqualified, Outcome};
 
 /// A replay can't be read, or says what the rules don't.
@@ -16,6 +16,12 @@ pub enum ReplayError {
     /// The file can't be read.
     #[error("the replay can't be read")]
     Read(#[from] io::Error),
+    /// What is made of it can't be written.
+    #[error("the records can't be written")]
+    Write(#[source] io::Error),
+    /// The format that was asked for isn't for this game.
+    #[error("there is no such format for {0}")]
+    OtherGame(String),
     /// It isn't a replay.
     #[error("this is no replay of arena's: {0}")]
     Foreign(String),
@@ -36,7 +42,7 @@ pub enum ReplayError {
 }
 
 /// The first line.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeaderLine {
     /// Format version.
     pub arena_replay: u32,
@@ -55,7 +61,7 @@ pub struct HeaderLine {
 }
 
 /// An agent in the header.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SeatLine {
     /// Its id in the match.
     pub agent_id: String,
@@ -111,7 +117,7 @@ pub struct ResultLine {
 }
 
 /// The result in the last line.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultPart {
     /// How it ended and who won.
     pub outcome: Outcome,
@@ -132,6 +138,12 @@ pub enum Line {
     Result(ResultLine),
 }
 
+/// The part of a header that is there in every format.
+#[derive(Deserialize)]
+struct VersionOnly {
+    arena_replay: Option<u32>,
+}
+
 /// A replay that is being read.
 pub struct Replay<R> {
     /// The first line.
@@ -150,14 +162,27 @@ impl<R: BufRead> Replay<R> {
     /// When there is none, or it is of a newer format.
     pub fn open(mut from: R) -> Result<Replay<R>, ReplayError> {
         let mut text = String::new();
-        from.read_line(&mut text)?;
-        let foreign = |error: serde_json::Error| ReplayError::Foreign(error.to_string());
-        let header: HeaderLine = serde_json::from_str(&text).map_err(foreign)?;
-        if header.arena_replay != VERSION {
-            let what = format!("it has format {}, and this program reads format {VERSION}", header.arena_replay);
-            return Err(ReplayError::Foreign(what));
+        read_line(&mut from, &mut text, 1)?;
+        let foreign = |what: String| ReplayError::Foreign(what);
+        if text.is_empty() {
+            return Err(foreign("the file is empty".to_owned()));
         }
+        // First the version alone: what else there is depends on it.
+        let version = serde_json::from_str::<VersionOnly>(&text).ok().and_then(|header| header.arena_replay);
+        match version {
+            None => return Err(foreign("its first line lacks `arena_replay`".to_owned())),
+            Some(VERSION) => {}
+            Some(other) => {
+                return Err(foreign(format!("it has format {other}, and this program reads format {VERSION}")));
+            }
+        }
+        let header: HeaderLine = serde_json::from_str(text.trim_ascii_end()).map_err(|error| foreign(told(&error)))?;
         Ok(Replay { header, from, line: 1, text, last_epoch: 0, is_over: false })
+    }
+
+    /// The line that was read last, as it is.
+    pub fn text(&self) -> &str {
+        self.text.trim_ascii_end()
     }
 
     /// The number of the line that was read last, from 1.
@@ -182,7 +207,7 @@ impl<R: BufRead> Replay<R> {
     pub fn next_line(&mut self) -> Result<Option<Line>, ReplayError> {
         self.text.clear();
         self.line += 1;
-        self.from.read_line(&mut self.text)?;
+        read_line(&mut self.from, &mut self.text, self.line)?;
         let wrong = |line: usize, what: String| ReplayError::Line { line, what };
         match (self.is_over, self.text.trim_ascii().is_empty()) {
             (true, true) => return Ok(None),
@@ -192,12 +217,33 @@ impl<R: BufRead> Replay<R> {
             (false, _) => {}
         }
         if self.text.starts_with("{\"result\"") {
-            let result = serde_json::from_str(&self.text).map_err(|error| wrong(self.line, error.to_string()))?;
+            let result = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, told(&error)))?;
             self.is_over = true;
             return Ok(Some(Line::Result(result)));
         }
-        let epoch: EpochLine = serde_json::from_str(&self.text).map_err(|error| wrong(self.line, error.to_string()))?;
+        let epoch: EpochLine = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, told(&error)))?;
         self.last_epoch = epoch.epoch;
         Ok(Some(Line::Epoch(epoch)))
+    }
+}
+
+/// What is wrong with a line of JSON. The parser counts lines too, and for it this is the first.
+fn told(error: &serde_json::Error) -> String {
+    let sentence = error.to_string();
+    let what = sentence.split_once(" at line ").map_or(&sentence[..], |(what, _)| what);
+    format!("{what}, at column {}", error.column())
+}
+
+/// Appends the next line to `text`, with its end. What isn't text can't be a replay, nor can a line without end.
+fn read_line(from: &mut impl BufRead, text: &mut String, line: usize) -> Result<(), ReplayError> {
+    let wrong = |what: &str| match line {
+        1 => ReplayError::Foreign(what.to_owned()),
+        _ => ReplayError::Line { line, what: what.to_owned() },
+    };
+    match from.take(MAX_LINE).read_line(text) {
+        Ok(read) if read as u64 == MAX_LINE => Err(wrong("the line is too long")),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong("it isn't UTF-8 text")),
+        Err(error) => Err(ReplayError::Read(error)),
     }
 }

@@ -3,8 +3,8 @@
 use std::io::BufRead;
 
 use arena_model::{AnyGame, Events, Seat, Seed, Setup};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::read::{EpochLine, Line, Replay, ReplayError, ResultLine};
 use super::write::States;
@@ -61,6 +61,9 @@ impl Again {
             arena_games::find(&header.game).ok_or_else(|| wrong(format!("there is no game `{}`", header.game)))?;
         let seed = Seed::from_revealed(&header.seed)
             .ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
+        if header.update_mode != game.mode {
+            return Err(wrong(format!("`update_mode` isn't that of {}", header.game)));
+        }
         let ids = replay.agent_ids()?;
         let game = game
             .start(&header.options, Setup { seed, agents: ids.clone() })
@@ -107,7 +110,8 @@ impl Again {
         let mut taken = Vec::new();
         self.game.play(&replies, &mut taken, &mut self.events);
         if taken != actions.as_bytes() {
-            return Err(format!("the rules take {} of these actions", String::from_utf8_lossy(&taken)));
+            let taken = serde_json::from_slice(&taken).unwrap_or_default();
+            return Err(format!("of these actions the rules take {}", shortly(&taken)));
         }
         let forfeited: Vec<usize> = self.events.forfeits().iter().map(|forfeit| forfeit.seat.0).collect();
         let recorded: Vec<usize> = of_game.iter().map(|out| out.seat).collect();
@@ -130,13 +134,11 @@ impl Again {
         let scores = report::final_scores(&*self.game, &self.out);
         let ranks = report::ranks(&scores, &self.out);
         let outcome = report::outcome(&*self.game, &self.ids, &self.out, &ranks);
-        let same = line.result.epochs == self.epoch
-            && line.result.scores == scores
-            && line.result.ranks == ranks
-            && line.result.outcome == outcome;
-        match same {
+        let expected = json!({"outcome": outcome, "epochs": self.epoch, "scores": scores, "ranks": ranks});
+        let recorded = json!(line.result);
+        match recorded == expected {
             true => Ok(()),
-            false => Err(format!("the result is another one: scores {scores:?}, {}", serde_json::json!(outcome))),
+            false => Err(format!("the result is another one: {}", differences("", &recorded, &expected))),
         }
     }
 
@@ -155,32 +157,72 @@ impl Again {
     fn compare_states(&mut self, one: Option<&RawValue>, each: Option<&RawValue>) -> Result<(), String> {
         let wrap = |members: &[u8]| format!("{{{}}}", String::from_utf8_lossy(members));
         let (expected, recorded) = match states(self.game.game_type().mode, &self.states) {
-            States::None => (String::new(), one.or(each)),
+            States::None => ("null".to_owned(), one.or(each)),
             States::One(members) => (wrap(members), one),
             States::Each(worlds) => {
                 (format!("[{}]", worlds.iter().map(|world| wrap(world)).collect::<Vec<_>>().join(",")), each)
             }
         };
-        let recorded = recorded.map_or("", RawValue::get);
+        let recorded = recorded.map_or("null", RawValue::get);
         if recorded == expected {
             self.compared += 1;
             return Ok(());
         }
-        Err(format!("the state is another one: {}", difference(recorded, &expected)))
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        let (recorded, expected) = (read(recorded), read(&expected));
+        let path = if expected.is_array() { "worlds" } else { "" };
+        Err(format!("the state is another one: {}", differences(path, &recorded, &expected)))
     }
 }
 
-/// Which keys of two states differ, for people.
-fn difference(recorded: &str, expected: &str) -> String {
-    let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    match (read(recorded), read(expected)) {
+/// More differences than these are only counted.
+const MAX_DIFFERENCES: usize = 3;
+
+/// Where two JSON values differ, for people. `path` leads to them, and is empty for a whole line or state.
+fn differences(path: &str, recorded: &Value, expected: &Value) -> String {
+    let mut found = Vec::new();
+    find_differences(path, recorded, expected, &mut found);
+    match found.len() {
+        // Equal values, written in another way.
+        0 => "it isn't written as this program writes it".to_owned(),
+        count if count <= MAX_DIFFERENCES => found.join("; "),
+        count => format!("{}; and {} more", found[..MAX_DIFFERENCES].join("; "), count - MAX_DIFFERENCES),
+    }
+}
+
+/// Adds a sentence for each value that differs, as deep inside as it can be found. `path` leads there: `snakes.ada.positions[0]`.
+fn find_differences(path: &str, recorded: &Value, expected: &Value, found: &mut Vec<String>) {
+    match (recorded, expected) {
         (Value::Object(recorded), Value::Object(expected)) => {
-            let keys = expected.iter().filter(|(key, value)| recorded.get(*key) != Some(*value)).map(|(key, value)| {
-                let was = recorded.get(key).map_or_else(|| "nothing".to_owned(), Value::to_string);
-                format!("`{key}` is recorded as {was}, and is {value} by the rules")
-            });
-            keys.collect::<Vec<_>>().join("; ")
+            let inner = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            for (key, expected) in expected {
+                match recorded.get(key) {
+                    Some(recorded) => find_differences(&inner(key), recorded, expected, found),
+                    None => found.push(format!("{} is missing", inner(key))),
+                }
+            }
+            let added = recorded.keys().filter(|key| !expected.contains_key(*key));
+            found.extend(added.map(|key| format!("{} isn't there by the rules", inner(key))));
         }
-        _ => "it has another shape".to_owned(),
+        (Value::Array(recorded), Value::Array(expected)) if recorded.len() == expected.len() => {
+            for (index, (recorded, expected)) in recorded.iter().zip(expected).enumerate() {
+                find_differences(&format!("{path}[{index}]"), recorded, expected, found);
+            }
+        }
+        _ if recorded == expected => {}
+        _ => {
+            let path = if path.is_empty() { "it" } else { path };
+            found.push(format!("{path} is {}, and by the rules {}", shortly(recorded), shortly(expected)));
+        }
+    }
+}
+
+/// A value as text that fits into a sentence.
+fn shortly(value: &Value) -> String {
+    const MOST: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }

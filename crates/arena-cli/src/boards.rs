@@ -1,0 +1,176 @@
+//! Boards: what a game looks like in a terminal. Pure functions from what agents see to rows of characters; the live view of matches
+//! and `arena replay show` share them. A game without a board of its own is played just as well, and shown without one.
+
+mod chess;
+mod foraging;
+pub mod row;
+mod snake;
+#[cfg(test)]
+mod tests;
+
+use arena_match::{HeaderLine, agent_ids};
+use arena_model::{AnyGame, Seat, Seed, Setup};
+use serde_json::{Map, Value};
+
+use crate::output::printable;
+use row::{Ink, Row};
+
+/// How much room there is, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// From left to right.
+    pub columns: usize,
+    /// From top to bottom.
+    pub rows: usize,
+}
+
+/// What stays the same from the first epoch to the last: the game and who plays.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// The game's name.
+    pub game: String,
+    /// Its constants.
+    pub config: Map<String, Value>,
+    /// The agents' ids, by seat.
+    pub ids: Vec<String>,
+    /// What each seat plays as, where the game names its sides.
+    pub sides: Vec<Option<&'static str>>,
+}
+
+/// A board, and what there is to say of each agent.
+#[derive(Debug, Default)]
+pub struct Board {
+    /// From top to bottom.
+    pub rows: Vec<Row>,
+    /// By seat.
+    pub notes: Vec<Note>,
+}
+
+/// What a board says of an agent.
+#[derive(Debug, Default)]
+pub struct Note {
+    /// How it appears on the board.
+    pub mark: String,
+    /// Its score, where the state tells it.
+    pub score: Option<f64>,
+    /// What else there is: `3 actors`.
+    pub words: String,
+}
+
+impl Stage {
+    /// The stage of a match that is about to be played.
+    pub fn of_game(game: &dyn AnyGame, seed: &Seed, agents: usize) -> Stage {
+        Stage {
+            game: game.game_type().name.to_owned(),
+            config: game.config(),
+            ids: agent_ids(seed, agents).iter().map(ToString::to_string).collect(),
+            sides: (0..agents).map(|seat| game.side(Seat(seat))).collect(),
+        }
+    }
+
+    /// The stage of a replay. Which sides there were follows from its seed; if that can't be played today, it stays open.
+    pub fn of_replay(header: &HeaderLine) -> Stage {
+        let ids: Vec<String> = header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
+        let game = || {
+            let agents = ids.iter().map(|id| id.parse()).collect::<Result<_, _>>().ok()?;
+            let seed = Seed::from_revealed(&header.seed)?;
+            arena_games::find(&header.game)?.start(&header.options, Setup { seed, agents }).ok()
+        };
+        let sides = match game() {
+            Some(game) => (0..ids.len()).map(|seat| game.side(Seat(seat))).collect(),
+            None => vec![None; ids.len()],
+        };
+        Stage { game: header.game.clone(), config: header.config.clone(), ids, sides }
+    }
+
+    /// A picture of a moment, for this room: a title, the agents, the board.
+    pub fn picture(&self, title: Row, states: &[Value], entries: &[Entry], room: Room) -> Vec<Row> {
+        // Below the picture is a line for the cursor.
+        let taken = 1 + entries.len() + 1;
+        let board = self.draw(states, Room { rows: room.rows.saturating_sub(taken), ..room });
+        let mut rows = vec![title];
+        rows.extend(list(entries, &board.notes));
+        rows.extend(board.rows);
+        rows
+    }
+
+    /// Draws what the agents see, by seat. Where all see the same, the first state counts that there is.
+    pub fn draw(&self, states: &[Value], room: Room) -> Board {
+        let is_something = |state: &&Value| state.as_object().is_some_and(|state| !state.is_empty());
+        let first = states.iter().find(is_something).unwrap_or(&Value::Null);
+        let mut board = match self.game.as_str() {
+            "snake" => snake::draw(self, first),
+            "chess" => chess::draw(self, first),
+            "food_catcher" => foraging::draw_shared(self, first, room),
+            "cherry_picker" => foraging::draw_worlds(self, states, room),
+            _ => Board::default(),
+        };
+        board.notes.resize_with(self.ids.len(), Note::default);
+        board
+    }
+
+    /// The seat of the agent with this id.
+    fn seat_of(&self, id: &Value) -> Option<usize> {
+        let id = id.as_str()?;
+        self.ids.iter().position(|known| known == id)
+    }
+}
+
+/// A line of the list of agents.
+#[derive(Debug, Default)]
+pub struct Entry {
+    /// What the agent is called.
+    pub name: String,
+    /// What is told of it beside what the board says.
+    pub words: String,
+    /// Why it was disqualified.
+    pub verdict: Option<String>,
+}
+
+/// The list of agents: a row for each, in columns.
+fn list(entries: &[Entry], notes: &[Note]) -> Vec<Row> {
+    let nothing = Note::default();
+    let note = |seat: usize| notes.get(seat).unwrap_or(&nothing);
+    let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(row::width).max().unwrap_or(0);
+    let scores: Vec<String> =
+        (0..entries.len()).map(|seat| note(seat).score.map(row::number).unwrap_or_default()).collect();
+    let marks = widest(&mut notes.iter().map(|note| note.mark.as_str()));
+    let names: Vec<String> = entries.iter().map(|entry| printable(&entry.name).replace('\n', " ")).collect();
+    let (names_width, scores_width) =
+        (widest(&mut names.iter().map(String::as_str)), widest(&mut scores.iter().map(String::as_str)));
+    let words_width = widest(&mut notes.iter().map(|note| note.words.as_str()));
+    let list = |(seat, entry): (usize, &Entry)| {
+        let mut row = Row::default();
+        row.text(Ink::Seat(seat), &note(seat).mark).pad(marks + usize::from(marks > 0));
+        let start = row.width();
+        row.text(Ink::Seat(seat), &names[seat]).pad(start + names_width + 2);
+        if scores_width > 0 {
+            let start = row.width();
+            row.pad(start + scores_width - row::width(&scores[seat]))
+                .text(Ink::Strong, &scores[seat])
+                .text(Ink::Plain, "  ");
+        }
+        if words_width > 0 {
+            let start = row.width();
+            row.text(Ink::Plain, &note(seat).words).pad(start + words_width + 2);
+        }
+        row.text(Ink::Faint, &entry.words);
+        if let Some(verdict) = &entry.verdict {
+            row.text(Ink::Plain, if entry.words.is_empty() { "" } else { "  " }).text(Ink::Alarm, verdict);
+        }
+        row
+    };
+    entries.iter().enumerate().map(list).collect()
+}
+
+/// Reads the states of a glance or a replay's line: a list of worlds, or one state.
+pub fn read_states(one: Option<&str>, each: Option<&str>) -> Vec<Value> {
+    let each = each.and_then(|worlds| serde_json::from_str(worlds).ok());
+    each.or_else(|| Some(vec![serde_json::from_str(one?).ok()?])).unwrap_or_default()
+}
+
+/// A whole number below `most` that isn't negative.
+fn index(value: &Value, most: usize) -> Option<usize> {
+    let number = usize::try_from(value.as_u64()?).ok()?;
+    (number < most).then_some(number)
+}

@@ -1,0 +1,49 @@
+//! `arena replay`: looking at replays, verifying them, and writing them in other formats.
+
+mod export;
+mod show;
+mod verify;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use arena_match::{Replay, ReplayError};
+
+use crate::args::ReplayVerb;
+use crate::exit::{Exit, Failure};
+use crate::output::Style;
+
+/// Does what `arena replay` was asked for.
+pub fn run(verb: ReplayVerb, style: Style) -> Result<(), Failure> {
+    match verb {
+        ReplayVerb::Show(args) => show::run(&args, style),
+        ReplayVerb::Verify { files } => verify::run(&files, style),
+        ReplayVerb::Export { file, format, out } => export::run(&file, format, out.as_deref()),
+    }
+}
+
+fn open_file(path: &Path) -> Result<BufReader<File>, Failure> {
+    let cannot = |what: &str| Failure::new(Exit::BadReplay, format_args!("{} can't be read: {what}", path.display()));
+    let file = File::open(path).map_err(|error| cannot(&error.to_string()))?;
+    match file.metadata().is_ok_and(|data| data.is_dir()) {
+        true => Err(cannot("it is a folder")),
+        false => Ok(BufReader::new(file)),
+    }
+}
+
+fn open(path: &Path) -> Result<Replay<BufReader<File>>, Failure> {
+    Replay::open(open_file(path)?).map_err(|error| bad(path, &error))
+}
+
+/// What is wrong with a replay, in a sentence that names it.
+fn bad(path: &Path, error: &ReplayError) -> Failure {
+    let exit = match error {
+        ReplayError::Write(_) => Exit::CannotWrite,
+        ReplayError::OtherGame(_) => Exit::Usage,
+        ReplayError::Read(_) | ReplayError::Foreign(_) | ReplayError::Line { .. } | ReplayError::CutOff { .. } => {
+            Exit::BadReplay
+        }
+    };
+    Failure::caused(exit, error).about(&path.display())
+}

@@ -1,0 +1,51 @@
+//! `arena replay export`: to a file or to stdout.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
+
+use arena_match::{ReplayError, export_pgn, export_reference};
+
+use super::{bad, open_file};
+use crate::args::Format;
+use crate::exit::{Exit, Failure};
+
+pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failure> {
+    let from = open_file(file)?;
+    let export = |to: &mut dyn Write| match format {
+        Format::Reference => export_reference(from, to).map(|_| ()),
+        Format::Pgn => export_pgn(from, to),
+    };
+    let Some(path) = out else {
+        return match export(&mut BufWriter::new(io::stdout().lock())) {
+            // A reader that has gone is not a failure.
+            Err(ReplayError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            exported => exported.map_err(|error| bad(file, &error)),
+        };
+    };
+    if is_same(file, path) {
+        return Err(Failure::new(Exit::Usage, "--out is the replay itself"));
+    }
+    let cannot = |error: io::Error| {
+        Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
+    };
+    let mut to = BufWriter::new(File::create(path).map_err(cannot)?);
+    export(&mut to).map_err(|error| {
+        // Half an export would pass for a whole one. Devices, pipes and links aren't ours to remove. If it can't be removed, the
+        // failure is told all the same.
+        if path.symlink_metadata().is_ok_and(|data| data.is_file()) {
+            let _ = fs::remove_file(path);
+        }
+        match error {
+            ReplayError::Write(error) => cannot(error),
+            error => bad(file, &error),
+        }
+    })
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}

@@ -1,0 +1,358 @@
+//! `arena replay show`: a replay for people, as a whole, one epoch of it, or as a film.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, IsTerminal};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_match::{Disqualified, EpochLine, HeaderLine, Line, Outcome, Replay, ResultLine, ResultPart, SeatLine};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{bad, open};
+use crate::args::ShowArgs;
+use crate::boards::row::{Ink, Row, number};
+use crate::boards::{Entry, Room, Stage, read_states};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Style, Table, print, printable};
+use crate::terminal::{self, Screen, can_draw};
+
+/// More sentences than these about what went wrong are only counted.
+const SENTENCES: usize = 12;
+
+/// Pictures follow each other at least so slowly, whatever the pace.
+const REST: Duration = Duration::from_millis(40);
+
+/// For a board that isn't drawn on a terminal.
+const PAGE: Room = Room { columns: 100, rows: 60 };
+
+pub fn run(args: &ShowArgs, style: Style) -> Result<(), Failure> {
+    let replay = open(&args.file)?;
+    match (args.play, args.epoch) {
+        (true, from) => play(&args.file, replay, from.unwrap_or(1), Duration::from_millis(args.pace), style),
+        (false, Some(epoch)) => show_epoch(&args.file, replay, epoch, style),
+        (false, None) => show_whole(&args.file, replay, style),
+    }
+}
+
+/// What went on in a match, gathered line by line.
+#[derive(Default)]
+struct Story {
+    epochs: u64,
+    out: Vec<Disqualified>,
+    /// By seat.
+    faults: Vec<u64>,
+    rejections: Vec<u64>,
+    banks_ms: Vec<u64>,
+    /// What went wrong, in order; the rest is only counted.
+    sentences: Vec<String>,
+    more: u64,
+    states: Vec<Value>,
+    /// The states of the last line, before they are parsed.
+    last: (Option<Box<RawValue>>, Option<Box<RawValue>>),
+}
+
+impl Story {
+    fn new(header: &HeaderLine) -> Story {
+        let seats = header.agents.len();
+        Story { faults: vec![0; seats], rejections: vec![0; seats], ..Story::default() }
+    }
+
+    fn add(&mut self, header: &HeaderLine, line: EpochLine) {
+        self.epochs = line.epoch;
+        let name = |seat: usize| header.agents.get(seat).map_or("nobody", |agent| agent.name.as_str());
+        let add_one = |counts: &mut Vec<u64>, seat: usize| {
+            if let Some(count) = counts.get_mut(seat) {
+                *count += 1;
+            }
+        };
+        let mut told = Vec::new();
+        for fault in &line.faults {
+            add_one(&mut self.faults, fault.seat);
+            told.push(format!("{}: fault: {}", name(fault.seat), fault.what));
+        }
+        for rejected in &line.rejected {
+            add_one(&mut self.rejections, rejected.seat);
+            let which = rejected.index.map(|index| format!(" {}", index + 1)).unwrap_or_default();
+            told.push(format!("{}: action{which} rejected: {}", name(rejected.seat), rejected.reason));
+        }
+        for out in &line.disqualified {
+            told.push(format!("{}: disqualified, {}: {}", name(out.seat), out.verdict, out.detail));
+        }
+        for sentence in told {
+            match self.sentences.len() < SENTENCES {
+                true => self.sentences.push(format!("epoch {}: {sentence}", line.epoch)),
+                false => self.more += 1,
+            }
+        }
+        self.out.extend(line.disqualified);
+        self.banks_ms = line.remaining_overage_ms;
+        self.last = (line.world_state, line.worlds);
+    }
+
+    fn end(&mut self, line: ResultLine) {
+        self.last = (line.world_state, line.worlds);
+    }
+
+    fn parse(&mut self) {
+        let text = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|raw| raw.get().to_owned());
+        self.states = read_states(text(&self.last.0).as_deref(), text(&self.last.1).as_deref());
+    }
+
+    fn out_of(&self, seat: usize) -> Option<&Disqualified> {
+        self.out.iter().find(|out| out.seat == seat)
+    }
+
+    fn entries(&self, header: &HeaderLine) -> Vec<Entry> {
+        let entry = |(seat, agent): (usize, &SeatLine)| {
+            let mut words: Vec<String> = Vec::new();
+            words.extend(self.banks_ms.get(seat).map(|bank_ms| format!("bank {bank_ms} ms")));
+            for (count, one) in [(self.faults[seat], "fault"), (self.rejections[seat], "rejection")] {
+                if count > 0 {
+                    words.push(format!("{count} {one}{}", if count == 1 { "" } else { "s" }));
+                }
+            }
+            let verdict = self.out_of(seat).map(|out| format!("{}: {}", out.verdict, out.detail));
+            Entry { name: agent.name.clone(), words: words.join(", "), verdict }
+        };
+        header.agents.iter().enumerate().map(entry).collect()
+    }
+}
+
+fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) -> Result<(), Failure> {
+    let header = replay.header.clone();
+    let mut story = Story::new(&header);
+    let (mut result, mut broken) = (None, None);
+    loop {
+        match replay.next_line() {
+            Ok(Some(Line::Epoch(line))) => story.add(&header, line),
+            Ok(Some(Line::Result(line))) => {
+                result = Some(line.result.clone());
+                story.end(line);
+            }
+            Ok(None) => break,
+            // What is there is shown before it is told what isn't.
+            Err(error) => {
+                broken = Some(bad(path, &error));
+                break;
+            }
+        }
+    }
+    let ended = broken.map_or(Ok(()), Err);
+    if style == Style::Json {
+        ended?;
+        return print(&json!({"header": header, "result": result}).to_string());
+    }
+    story.parse();
+    let stage = Stage::of_replay(&header);
+    let mut told = format!("{}, {} epochs, seed {}\n", header.game, story.epochs, header.seed);
+    if !header.options.is_empty() {
+        let options: Vec<String> = header.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        told += &format!("options: {}\n", options.join(" "));
+    }
+    let mut table = Table::new(&["seat", "agent", "rank", "score", "faults", "rejections", "disqualified"]);
+    for (seat, agent) in header.agents.iter().enumerate() {
+        let of_result = |tell: &dyn Fn(&ResultPart) -> Option<String>| {
+            result.as_ref().and_then(tell).unwrap_or_else(|| "-".to_owned())
+        };
+        table.row([
+            seat.to_string(),
+            agent.version.as_ref().map_or_else(|| agent.name.clone(), |version| format!("{} {version}", agent.name)),
+            of_result(&|result| result.ranks.get(seat).map(usize::to_string)),
+            of_result(&|result| result.scores.get(seat).copied().map(number)),
+            story.faults[seat].to_string(),
+            story.rejections[seat].to_string(),
+            // What happened is told below, where there is room for it.
+            story.out_of(seat).map_or_else(String::new, |out| out.verdict.to_string()),
+        ]);
+    }
+    told += &format!("{}\n", table.right([0, 2, 3, 4, 5]));
+    if let Some(result) = &result {
+        told += &format!("{}\n", tell_outcome(&header, &stage, &result.outcome));
+    }
+    for sentence in &story.sentences {
+        told += &format!("{sentence}\n");
+    }
+    if story.more > 0 {
+        told += &format!("and {} more\n", story.more);
+    }
+    let board = stage.draw(&story.states, page());
+    print((printable(&told).into_owned() + &render(&board.rows)).trim_end())?;
+    ended
+}
+
+fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, style: Style) -> Result<(), Failure> {
+    let header = replay.header.clone();
+    let mut story = Story::new(&header);
+    loop {
+        let line = match replay.next_line().map_err(|error| bad(path, &error))? {
+            Some(Line::Epoch(line)) => line,
+            Some(Line::Result(_)) | None => {
+                let last = story.epochs;
+                let sentence = format!("{} has no epoch {epoch}; it has {last}", path.display());
+                return Err(Failure::new(Exit::Usage, sentence));
+            }
+        };
+        if line.epoch < epoch {
+            story.add(&header, line);
+            continue;
+        }
+        if line.epoch > epoch {
+            let sentence = format!("{} has no epoch {epoch}", path.display());
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        if style == Style::Json {
+            return output::print_json(replay.text(), style);
+        }
+        let actions = line.actions.as_ref().map(|actions| actions.get().to_owned());
+        (story.sentences, story.more) = (Vec::new(), 0);
+        story.add(&header, line);
+        story.parse();
+        let mut told = String::new();
+        let lists: Vec<Option<Vec<Value>>> =
+            actions.as_deref().and_then(|actions| serde_json::from_str(actions).ok()).unwrap_or_default();
+        for (agent, list) in header.agents.iter().zip(&lists) {
+            if let Some(list) = list {
+                told += &format!("{}: {}\n", agent.name, tell_actions(list));
+            }
+        }
+        if actions.is_none() {
+            told += "nothing was played\n";
+        }
+        for sentence in &story.sentences {
+            told += &format!("{sentence}\n");
+        }
+        let picture = picture(&Stage::of_replay(&header), &header, &story, page());
+        return print((render(&picture) + &printable(&told)).trim_end());
+    }
+}
+
+/// How it ended. Who won is told by the side or the id, and read by the name.
+fn tell_outcome(header: &HeaderLine, stage: &Stage, outcome: &Outcome) -> String {
+    let winner = header
+        .agents
+        .iter()
+        .zip(&stage.sides)
+        .enumerate()
+        .find(|(_, (agent, side))| agent.agent_id == outcome.winner || **side == Some(outcome.winner.as_ref()));
+    let winner = match winner {
+        Some((seat, (agent, _))) => format!("{} wins (seat {seat})", agent.name),
+        None if outcome.winner == "DRAW" => "a draw".to_owned(),
+        None => format!("{} wins", outcome.winner),
+    };
+    format!("{}: {winner}", outcome.termination)
+}
+
+/// Actions as people read them: what, and with what.
+fn tell_actions(list: &[Value]) -> String {
+    let tell = |action: &Value| {
+        let Some(members) = action.as_object() else { return action.to_string() };
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            Value::Array(list) => {
+                let rounded = |value: &Value| value.as_f64().map_or_else(|| value.to_string(), number);
+                format!("[{}]", list.iter().map(rounded).collect::<Vec<_>>().join(", "))
+            }
+            value => value.to_string(),
+        };
+        let name = members.get("action").map(text).unwrap_or_default();
+        let rest = members.iter().filter(|(key, _)| *key != "action");
+        let rest: Vec<String> = rest.map(|(key, value)| format!("{key} {}", text(value))).collect();
+        // A move that moves is told by where it goes.
+        match members.get("move").and_then(Value::as_str).filter(|_| rest.len() == 1) {
+            Some(to) => to.to_owned(),
+            None if rest.is_empty() => name,
+            None => format!("{name} ({})", rest.join(", ")),
+        }
+    };
+    match list.is_empty() {
+        true => "nothing".to_owned(),
+        false => list.iter().map(tell).collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn play(
+    path: &Path,
+    mut replay: Replay<BufReader<File>>,
+    from: u64,
+    pace: Duration,
+    style: Style,
+) -> Result<(), Failure> {
+    if style == Style::Json || !std::io::stdout().is_terminal() || !can_draw() {
+        return Err(Failure::new(Exit::Usage, "--play needs a terminal to draw on"));
+    }
+    let header = replay.header.clone();
+    let stage = Stage::of_replay(&header);
+    let (mut story, mut screen) = (Story::new(&header), Screen::new());
+    let mut drawn: Option<Instant> = None;
+    let mut draw = |story: &mut Story| {
+        story.parse();
+        match screen.draw(&picture(&stage, &header, story, terminal::room())) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::new(Exit::Internal, format_args!("can't write to stdout: {error}")))
+            }
+            _ => Ok(()),
+        }
+    };
+    loop {
+        match replay.next_line() {
+            Ok(Some(Line::Epoch(line))) => {
+                let is_shown = line.epoch >= from;
+                story.add(&header, line);
+                if is_shown {
+                    if drawn.is_none_or(|drawn| drawn.elapsed() >= REST) {
+                        draw(&mut story)?;
+                        drawn = Some(Instant::now());
+                    }
+                    thread::sleep(pace);
+                }
+            }
+            Ok(Some(Line::Result(_))) if story.epochs < from => {
+                let sentence = format!("{} has no epoch {from}; it has {}", path.display(), story.epochs);
+                return Err(Failure::new(Exit::Usage, sentence));
+            }
+            Ok(Some(Line::Result(line))) => {
+                let outcome = line.result.outcome.clone();
+                story.end(line);
+                draw(&mut story)?;
+                return print(&printable(&tell_outcome(&header, &stage, &outcome)));
+            }
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                draw(&mut story)?;
+                return Err(bad(path, &error));
+            }
+        }
+    }
+}
+
+fn picture(stage: &Stage, header: &HeaderLine, story: &Story, room: Room) -> Vec<Row> {
+    let mut title = Row::default();
+    title.text(Ink::Strong, &header.game).text(Ink::Plain, &format!(", epoch {}", story.epochs));
+    stage.picture(title, &story.states, &story.entries(header), room)
+}
+
+/// The room for what is printed once: a terminal scrolls, so its height is no limit.
+fn page() -> Room {
+    match std::io::stdout().is_terminal() {
+        true => Room { columns: terminal::room().columns, rows: PAGE.rows },
+        false => PAGE,
+    }
+}
+
+/// Rows as text, cut to the page. Colours are for terminals.
+fn render(rows: &[Row]) -> String {
+    let has_colours = std::io::stdout().is_terminal() && terminal::has_colours();
+    let columns = match std::io::stdout().is_terminal() {
+        true => terminal::room().columns,
+        false => usize::MAX,
+    };
+    let mut text = String::new();
+    for row in rows {
+        row.write(columns, has_colours, &mut text);
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
+    }
+    text
+}

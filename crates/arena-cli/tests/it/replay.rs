@@ -1,0 +1,448 @@
+//! Replays from outside: matches between the example agents are recorded, shown, verified, exported, and tampered with.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::program::{Run, arena, file, folder, run};
+
+/// An example agent in Python.
+pub fn example(name: &str) -> String {
+    format!("{}/../../examples/agents/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// An agent that sends the next of these texts as its actions whatever it sees, and the last one for ever.
+pub fn scripted(folder: &Path, name: &str, actions: &[&str]) -> String {
+    let script = format!(
+        r#"import json, sys
+actions = {actions:?}
+me = None
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        print('{{"pong": "pong"}}', flush=True)
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        print(json.dumps({{"agent_id": me}}), flush=True)
+    elif "world_state" in message:
+        print('{{"agent_id": "%s", "actions": %s}}' % (me, actions[0]), flush=True)
+        actions = actions[1:] or actions
+    elif "stop" in message:
+        break
+"#
+    );
+    let home = folder.join(name);
+    fs::create_dir(&home).unwrap();
+    fs::write(home.join("agent.py"), script).unwrap();
+    home.to_str().unwrap().to_owned()
+}
+
+/// Records a match into `replay`. The time limits are long, for machines that are busy.
+#[track_caller]
+fn record(game: &str, agents: [&str; 2], options: &[&str], replay: &str) {
+    let mut args = vec!["match", "run", game, "--seed", "7", "--step-ms", "20000", "--replay", replay];
+    args.extend(agents.iter().flat_map(|agent| ["--agent", agent]));
+    args.extend(options.iter().flat_map(|option| ["--set", option]));
+    let run = run(&args);
+    assert_eq!(run.code, 0, "{run:#?}");
+}
+
+/// Two snakes: one goes up until it dies, the other one turns about and sometimes talks nonsense.
+#[track_caller]
+fn snakes(folder: &Path) -> String {
+    let up = scripted(folder, "up", &[r#"[{"action": "move", "move": "UP"}]"#]);
+    let round = scripted(
+        folder,
+        "round",
+        &[
+            r#"[{"action": "move", "move": "UP"}, 7]"#,
+            r#"[{"action": "move", "move": "LEFT"}]"#,
+            r#"[{"action": "fly"}]"#,
+        ],
+    );
+    let replay = folder.join("snake.jsonl").to_str().unwrap().to_owned();
+    record("snake", [&up, &round], &["n_epochs=4"], &replay);
+    replay
+}
+
+/// The text without the folder, which has another name each time.
+fn told(run: &Run, folder: &Path) -> String {
+    let text = match run.code {
+        0 => run.stdout.clone(),
+        code => format!("{}exit code {code}, {}", run.stdout, run.stderr),
+    };
+    without(&text, folder)
+}
+
+fn without(text: &str, folder: &Path) -> String {
+    let name = folder.to_str().unwrap();
+    text.replace(&format!("{name}/"), "").replace(name, "FOLDER")
+}
+
+#[track_caller]
+fn check(folder: &Path, args: &[&str], expected: Expect) {
+    expected.assert_eq(&told(&run(args), folder));
+}
+
+#[test]
+fn equal_matches_give_equal_bytes_that_verify_in_every_game() {
+    let folder = folder();
+    for (game, options) in [
+        ("snake", &["n_epochs=60"][..]),
+        ("chess", &["n_epochs=30"][..]),
+        ("food_catcher", &["n_epochs=60"][..]),
+        ("cherry_picker", &["n_epochs=60"][..]),
+    ] {
+        let agent = example(game);
+        let paths = ["one", "two"].map(|which| folder.path().join(format!("{game}-{which}.jsonl")));
+        let [one, two] = [0, 1].map(|which| {
+            let path = paths[which].to_str().unwrap();
+            record(game, [&agent, &agent], options, path);
+            fs::read(path).unwrap()
+        });
+        assert!(one == two, "{game}: {}", folder.path().display());
+        let path = paths[0].to_str().unwrap();
+        let verified = run(&["replay", "verify", path, "--json"]).json();
+        assert_eq!((&verified["ok"], &verified["game"]), (&json!(true), &json!(game)));
+        let shown = run(&["replay", "show", path]);
+        assert!(shown.code == 0 && shown.stdout.lines().count() > 10, "{shown:#?}");
+        let records = run(&["replay", "export", path, "--format", "reference"]);
+        let first: Value = serde_json::from_str(records.stdout.lines().next().unwrap()).unwrap();
+        assert_eq!(
+            (&first["epoch"], records.stdout.lines().count() as u64),
+            (&json!(1), verified["epochs"].as_u64().unwrap())
+        );
+    }
+}
+
+#[test]
+fn replays_are_shown_as_a_whole_and_by_epochs() {
+    let folder = folder();
+    let replay = snakes(folder.path());
+    let path = folder.path();
+    check(
+        path,
+        &["replay", "show", &replay],
+        expect![[r#"
+        snake, 4 epochs, seed 0000000000000000000000000000000000000000000000000000000000000007
+        options: n_epochs=4
+        ┌──────────────────────────────────────────────────────────────────┐
+        │ seat   agent   rank   score   faults   rejections   disqualified │
+        ╞══════════════════════════════════════════════════════════════════╡
+        │    0   up         1       0        0            0                │
+        │    1   round      1       0        0            3                │
+        └──────────────────────────────────────────────────────────────────┘
+        GAME_ENDED: a draw
+        epoch 1: round: action 2 rejected: an action is an object
+        epoch 3: round: action 1 rejected: unknown variant `fly`, expected `move`
+        epoch 4: round: action 1 rejected: unknown variant `fly`, expected `move`
+        ╭─────────────────────╮
+        │ · · · · · · · · · · │
+        │ · · · · · · · · · · │
+        │ · · · · · · · · · · │
+        │ · · · · · A · * · · │
+        │ · · * · · a * * · · │
+        │ · · · · · · · · · · │
+        │ · · · * · · · · · · │
+        │ · · · · · · · · · · │
+        │ · · · · · · B b · · │
+        │ · · · · · · · · · · │
+        ╰─────────────────────╯
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "show", &replay, "--epoch", "3"],
+        expect![[r#"
+        snake, epoch 3
+        A up     0  length 2  bank 20000 ms
+        B round  0  length 2  bank 20000 ms, 2 rejections
+        ╭─────────────────────╮
+        │ · · · · · · · · · · │
+        │ · · · · · · · · · · │
+        │ · · · · · · · · · · │
+        │ · · · · · · · * · · │
+        │ · · * · · · * * · · │
+        │ · · · · · A · · · · │
+        │ · · · * · a · · · · │
+        │ · · · · · · · · · · │
+        │ · · · · · · · · B b │
+        │ · · · · · · · · · · │
+        ╰─────────────────────╯
+        up: UP
+        round: nothing
+        epoch 3: round: action 1 rejected: unknown variant `fly`, expected `move`
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "show", &replay, "--epoch", "9"],
+        expect![[r#"
+        exit code 2, error: snake.jsonl has no epoch 9; it has 4
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "show", &replay, "--epoch", "0"],
+        expect![[r#"
+        exit code 2, error: snake.jsonl has no epoch 0
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "show", &replay, "--play"],
+        expect![[r#"
+        exit code 2, error: --play needs a terminal to draw on
+    "#]],
+    );
+    let shown = run(&["replay", "show", &replay, "--json"]).json();
+    assert_eq!((&shown["header"]["game"], &shown["result"]["epochs"]), (&json!("snake"), &json!(4)));
+    let epoch = run(&["replay", "show", &replay, "--epoch", "2", "--json"]);
+    assert_eq!(Some(epoch.stdout.trim_end()), fs::read_to_string(&replay).unwrap().lines().nth(2));
+}
+
+#[test]
+fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
+    let folder = folder();
+    let moves = |moves: [&str; 2]| moves.map(|uci| format!(r#"[{{"action": "move", "move": "{uci}"}}]"#));
+    // By the seed, the agent on seat 0 has White.
+    let (white, black) = (moves(["f2f3", "g2g4"]), moves(["e7e5", "d8h4"]));
+    let white = scripted(folder.path(), "fool", &[&white[0], &white[1]]);
+    let black = scripted(folder.path(), "mate", &[&black[0], &black[1]]);
+    let replay = folder.path().join("chess.jsonl").to_str().unwrap().to_owned();
+    record("chess", [&white, &black], &[], &replay);
+    check(
+        folder.path(),
+        &["replay", "show", &replay],
+        expect![[r#"
+        chess, 4 epochs, seed 0000000000000000000000000000000000000000000000000000000000000007
+        ┌──────────────────────────────────────────────────────────────────┐
+        │ seat   agent   rank   score   faults   rejections   disqualified │
+        ╞══════════════════════════════════════════════════════════════════╡
+        │    0   fool       2       0        0            0                │
+        │    1   mate       1       1        0            0                │
+        └──────────────────────────────────────────────────────────────────┘
+        CHECKMATE: mate wins (seat 1)
+        8  r n b · k b n r
+        7  p p p p · p p p
+        6  · · · · · · · ·
+        5  · · · · p · · ·
+        4  · · · · · · P q
+        3  · · · · · P · ·
+        2  P P P P P · · P
+        1  R N B Q K B N R
+           a b c d e f g h
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["replay", "show", &replay, "--epoch", "4"],
+        expect![[r#"
+        chess, epoch 4
+        White fool  played g2g4  bank 20000 ms
+        Black mate  to move      bank 20000 ms
+        8  r n b q k b n r
+        7  p p p p · p p p
+        6  · · · · · · · ·
+        5  · · · · p · · ·
+        4  · · · · · · P ·
+        3  · · · · · P · ·
+        2  P P P P P · · P
+        1  R N B Q K B N R
+           a b c d e f g h
+        mate: d8h4
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["replay", "export", &replay, "--format", "pgn"],
+        expect![[r#"
+        [Event "arena match"]
+        [Site "?"]
+        [Date "????.??.??"]
+        [Round "-"]
+        [White "fool"]
+        [Black "mate"]
+        [Result "0-1"]
+        [Termination "normal"]
+        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+
+        1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1
+
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
+    let folder = folder();
+    let path = folder.path();
+    let replay = snakes(path);
+    let text = fs::read_to_string(&replay).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let verify = |name: &str, text: &str, expected: Expect| {
+        let changed = file(path, name, text);
+        check(path, &["replay", "verify", &changed], expected);
+        changed
+    };
+    check(
+        path,
+        &["replay", "verify", &replay],
+        expect![[r#"
+        snake.jsonl: snake, 4 epochs and 5 states played again: all is as recorded, and so is the result
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "verify", path.join("none.jsonl").to_str().unwrap()],
+        expect![[r#"
+        exit code 11, error: none.jsonl can't be read: No such file or directory (os error 2)
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "verify", path.to_str().unwrap()],
+        expect![[r#"
+            exit code 11, error: FOLDER can't be read: it is a folder
+        "#]],
+    );
+    verify(
+        "empty.jsonl",
+        "",
+        expect![[r#"
+        exit code 11, error: empty.jsonl: this is no replay of arena's: the file is empty
+    "#]],
+    );
+    verify(
+        "foreign.jsonl",
+        "{\"name\": \"a package\"}\n",
+        expect![[r#"
+        exit code 11, error: foreign.jsonl: this is no replay of arena's: its first line lacks `arena_replay`
+    "#]],
+    );
+    verify(
+        "seed.jsonl",
+        &text.replacen("07\"", "08\"", 1),
+        expect![[r#"
+        exit code 11, error: seed.jsonl: line 2: the state is another one: foods[0][0] is 6, and by the rules 0; foods[1][0] is 7, and by the rules 4; foods[1][1] is 3, and by the rules 2; and 26 more
+    "#]],
+    );
+    verify(
+        "state.jsonl",
+        &text.replacen("\"alive\":true", "\"alive\":false", 1),
+        expect![[r#"
+        exit code 11, error: state.jsonl: line 2: the state is another one: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, and by the rules true
+    "#]],
+    );
+    verify(
+        "action.jsonl",
+        &text.replacen("\"move\":\"UP\"", "\"move\":\"SIDEWAYS\"", 1),
+        expect![[r#"
+        exit code 11, error: action.jsonl: line 2: of these actions the rules take [[],[{"action":"move","move":"UP"}]]
+    "#]],
+    );
+    verify(
+        "result.jsonl",
+        &text.replacen("\"ranks\":[", "\"ranks\":[3,", 1),
+        expect![[r#"
+        exit code 11, error: result.jsonl: line 6: the result is another one: ranks is [3,1,1], and by the rules [1,1]
+    "#]],
+    );
+    verify(
+        "missing.jsonl",
+        &[&lines[..2], &lines[3..]].concat().join("\n"),
+        expect![[r#"
+        exit code 11, error: missing.jsonl: line 3: epoch 3 comes after epoch 1
+    "#]],
+    );
+    // What is there of a replay that breaks off is shown.
+    let cut = verify(
+        "cut.jsonl",
+        &text[..text.len() / 2],
+        expect![[r#"
+        exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result
+    "#]],
+    );
+    let shown = run(&["replay", "show", &cut]);
+    assert!(shown.code == 11 && shown.stdout.contains("│ · "), "{shown:#?}");
+    expect![[r#"
+        error: cut.jsonl: the replay breaks off after epoch 2, without a result
+    "#]]
+    .assert_eq(&without(&shown.stderr, path));
+    check(
+        path,
+        &["replay", "export", &cut, "--format", "pgn"],
+        expect![[r#"
+            exit code 2, error: cut.jsonl: there is no such format for snake
+        "#]],
+    );
+}
+
+#[test]
+fn several_replays_are_all_looked_at() {
+    let folder = folder();
+    let path = folder.path();
+    let good = snakes(path);
+    let bad = file(path, "bad.jsonl", "?\n");
+    check(
+        path,
+        &["replay", "verify", &bad, &good, &bad],
+        expect![[r#"
+        bad.jsonl: this is no replay of arena's: its first line lacks `arena_replay`
+        snake.jsonl: snake, 4 epochs and 5 states played again: all is as recorded, and so is the result
+        bad.jsonl: this is no replay of arena's: its first line lacks `arena_replay`
+        exit code 11, error: 2 of 3 replays don't hold
+    "#]],
+    );
+    check(
+        path,
+        &["replay", "verify", &bad, &good, "--json"],
+        expect![[r#"
+        {"error":"bad.jsonl: this is no replay of arena's: its first line lacks `arena_replay`","file":"bad.jsonl","ok":false}
+        {"epochs":4,"file":"snake.jsonl","game":"snake","ok":true,"states":5}
+        exit code 11, error: 1 of 2 replays don't hold
+    "#]],
+    );
+}
+
+#[test]
+fn exports_go_to_files_that_are_whole_or_not_there() {
+    let folder = folder();
+    let path = folder.path();
+    let replay = snakes(path);
+    let out = path.join("out.jsonl").to_str().unwrap().to_owned();
+    check(path, &["replay", "export", &replay, "--format", "reference", "--out", &out], expect![""]);
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 4);
+    let text = fs::read_to_string(&replay).unwrap();
+    check(
+        path,
+        &["replay", "export", &replay, "--format", "reference", "--out", &replay],
+        expect![[r#"
+        exit code 2, error: --out is the replay itself
+    "#]],
+    );
+    assert_eq!(fs::read_to_string(&replay).unwrap(), text);
+    let cut = file(path, "cut.jsonl", &text[..text.len() / 2]);
+    check(
+        path,
+        &["replay", "export", &cut, "--format", "reference", "--out", &out],
+        expect![[r#"
+        exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result
+    "#]],
+    );
+    assert!(!Path::new(&out).exists());
+    // Only files are removed: what a link leads to belongs to somebody else, and so does the link.
+    let link = path.join("link");
+    std::os::unix::fs::symlink(path.join("target"), &link).unwrap();
+    let failed = run(&["replay", "export", &cut, "--format", "reference", "--out", link.to_str().unwrap()]);
+    assert_eq!((failed.code, link.is_symlink()), (11, true));
+    // A reader that has seen enough is no failure.
+    let mut child = arena(&["replay", "export", &replay, "--format", "reference"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}

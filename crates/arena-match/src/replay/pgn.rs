@@ -1,0 +1,190 @@
+//! Games of chess in Portable Game Notation, for boards and engines' tools.
+//!
+//! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 8 and 9.
+
+use std::io::{BufRead, Write};
+
+use arena_model::{Seat, Seed, Setup, Verdict};
+use cozy_chess::{Board, Piece, Square};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::read::{Line, Replay, ReplayError, ResultPart};
+
+/// No line of moves is longer.
+const COLUMNS: usize = 80;
+
+/// Where games begin unless they are set up.
+const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+/// What a state tells of a position.
+#[derive(Deserialize)]
+struct Position {
+    fen: String,
+    legal_moves: Vec<String>,
+    last_move: Option<String>,
+}
+
+/// Writes a game of chess.
+///
+/// # Errors
+/// When the replay can't be read or is of another game, or the game can't be written.
+pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayError> {
+    let mut replay = Replay::open(from)?;
+    if replay.header.game != "chess" {
+        return Err(ReplayError::OtherGame(replay.header.game));
+    }
+    let white = white(&replay)?;
+    let mut start: Option<String> = None;
+    let mut now: Option<Position> = None;
+    let mut words: Vec<String> = Vec::new();
+    let result = loop {
+        let (state, result) = match replay.next_line()? {
+            Some(Line::Epoch(epoch)) => (epoch.world_state, None),
+            Some(Line::Result(result)) => (result.world_state, Some(result.result)),
+            None => return Err(ReplayError::CutOff { epoch: 0 }),
+        };
+        let wrong = |what: String| ReplayError::Line { line: replay.line(), what };
+        if let Some(next) = state {
+            let next = position(&next).map_err(wrong)?;
+            if let Some(before) = now.filter(|before| before.fen != next.fen) {
+                add_move(&before, &next, &mut words).map_err(wrong)?;
+            }
+            start.get_or_insert_with(|| next.fen.clone());
+            now = Some(next);
+        }
+        if let Some(result) = result {
+            break result;
+        }
+    };
+    let told = write(&replay, white, start.as_deref(), words, &result);
+    to.write_all(told.as_bytes()).and_then(|()| to.flush()).map_err(ReplayError::Write)
+}
+
+/// The seat that has the white pieces, which follows from the seed.
+fn white<R: BufRead>(replay: &Replay<R>) -> Result<usize, ReplayError> {
+    let header = &replay.header;
+    let wrong = |what: String| ReplayError::Line { line: 1, what };
+    let game = arena_games::find(&header.game).ok_or_else(|| wrong("there is no chess".to_owned()))?;
+    let seed =
+        Seed::from_revealed(&header.seed).ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
+    let agents = replay.agent_ids()?;
+    let game = game.start(&header.options, Setup { seed, agents }).map_err(|error| wrong(error.to_string()))?;
+    Ok(if game.side(Seat(0)) == Some("WHITE") { 0 } else { 1 })
+}
+
+fn position(state: &RawValue) -> Result<Position, String> {
+    serde_json::from_str(state.get()).map_err(|error| format!("the state isn't one of chess: {error}"))
+}
+
+/// Adds the move between two positions to the words of the game, behind its number if it has one there.
+fn add_move(before: &Position, after: &Position, words: &mut Vec<String>) -> Result<(), String> {
+    let board = |fen: &str| Board::from_fen(fen, false).map_err(|error| format!("the position can't be read: {error}"));
+    let uci = after.last_move.as_deref().ok_or("the position has changed without a move")?;
+    let san = san(&board(&before.fen)?, &before.legal_moves, uci)
+        .ok_or_else(|| format!("{uci} is no move of the position before"))?;
+    let mut fields = before.fen.split(' ').skip(1);
+    let (is_white, number) = (fields.next() == Some("w"), fields.nth(3).unwrap_or("1"));
+    match (is_white, words.is_empty()) {
+        (true, _) => words.push(format!("{number}.")),
+        (false, true) => words.push(format!("{number}...")),
+        (false, false) => {}
+    }
+    let sign = match (board(&after.fen)?.checkers().is_empty(), after.legal_moves.is_empty()) {
+        (true, _) => "",
+        (false, false) => "+",
+        (false, true) => "#",
+    };
+    words.push(san + sign);
+    Ok(())
+}
+
+/// A move in standard algebraic notation, without the sign of a check. `None` if it isn't one of the legal moves.
+fn san(board: &Board, legal: &[String], uci: &str) -> Option<String> {
+    if !legal.iter().any(|other| other == uci) {
+        return None;
+    }
+    let (from, to, promotion) = (uci.get(0..2)?, uci.get(2..4)?, uci.get(4..)?);
+    let piece = board.piece_on(from.parse().ok()?)?;
+    if piece == Piece::King && matches!((from, to), ("e1", "g1") | ("e8", "g8")) {
+        return Some("O-O".to_owned());
+    }
+    if piece == Piece::King && matches!((from, to), ("e1", "c1") | ("e8", "c8")) {
+        return Some("O-O-O".to_owned());
+    }
+    let is_capture = board.piece_on(to.parse::<Square>().ok()?).is_some();
+    let takes = if is_capture { "x" } else { "" };
+    if piece == Piece::Pawn {
+        // A pawn that changes its file takes, en passant as well.
+        let takes = if from[..1] == to[..1] { String::new() } else { format!("{}x", &from[..1]) };
+        let promotion = if promotion.is_empty() { String::new() } else { format!("={}", promotion.to_uppercase()) };
+        return Some(format!("{takes}{to}{promotion}"));
+    }
+    // Other pieces of the kind that could go there as well.
+    let others: Vec<&str> = legal
+        .iter()
+        .filter(|other| other.get(2..4) == Some(to))
+        .filter_map(|other| other.get(0..2))
+        .filter(|other| *other != from && other.parse().ok().and_then(|square| board.piece_on(square)) == Some(piece))
+        .collect();
+    let shares = |part: std::ops::Range<usize>| others.iter().any(|other| other[part.clone()] == from[part.clone()]);
+    let which = match (others.is_empty(), shares(0..1), shares(1..2)) {
+        (true, _, _) => "",
+        (false, false, _) => &from[..1],
+        (false, true, false) => &from[1..],
+        (false, true, true) => from,
+    };
+    let letter = piece.to_string().to_uppercase();
+    Some(format!("{letter}{which}{takes}{to}"))
+}
+
+fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: Vec<String>, result: &ResultPart) -> String {
+    let header = &replay.header;
+    let name = |seat: usize| header.agents.get(seat).map_or("?", |agent| agent.name.as_str());
+    let score = result.outcome.result.as_deref().unwrap_or("*");
+    let termination = match result.outcome.tainted_reason {
+        None => "normal",
+        Some(Verdict::Timeout) => "time forfeit",
+        Some(_) => "rules infraction",
+    };
+    let mut tags = vec![
+        ("Event", "arena match"),
+        ("Site", "?"),
+        ("Date", "????.??.??"),
+        ("Round", "-"),
+        ("White", name(white)),
+        ("Black", name(1 - white)),
+        ("Result", score),
+        ("Termination", termination),
+    ];
+    if let Some(start) = start.filter(|start| *start != START) {
+        tags.extend([("SetUp", "1"), ("FEN", start)]);
+    }
+    tags.push(("Seed", &header.seed));
+    let mut text: String = tags.iter().map(|(tag, value)| format!("[{tag} \"{}\"]\n", escaped(value))).collect();
+    text.push('\n');
+    let mut column = 0;
+    let end = match result.outcome.tainted_reason {
+        Some(reason) => format!("{{{reason}}}"),
+        None => format!("{{{}}}", result.outcome.termination),
+    };
+    for word in words.iter().map(String::as_str).chain([end.as_str(), score]) {
+        if column > 0 && column + 1 + word.len() >= COLUMNS {
+            text.push('\n');
+            column = 0;
+        }
+        if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text + "\n\n"
+}
+
+/// A text between quotation marks.
+fn escaped(text: &str) -> String {
+    let plain: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    plain.replace('\\', "\\\\").replace('"', "\\\"")
+}

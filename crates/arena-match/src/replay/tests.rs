@@ -1,0 +1,531 @@
+//! Replays from end to end: written, read, verified, exported; and whatever is changed in one is found.
+
+use arena_model::{Events, Seat as SeatNumber, Seed, Setup, TimeLimits, UpdateMode, Verdict};
+use expect_test::{Expect, expect};
+use serde_json::{Map, Value, json};
+
+use super::{
+    EpochRecord, Header, Line, Recorder, Replay, ResultRecord, SeatRecord, export_pgn, export_reference, verify,
+};
+use crate::play::{agent_ids, config, states, write_state};
+use crate::report::{self, Disqualified};
+
+const LIMITS: TimeLimits = TimeLimits { step_ms: 100, bank_ms: 1000 };
+
+/// A replay of a game in which the agents answer as `reply` says, given epoch, seat, and what that seat sees. After `out_at` epochs
+/// the agent on seat 0 is disqualified.
+fn record(
+    game: &str,
+    options: Value,
+    seed: u64,
+    out_at: u64,
+    reply: impl Fn(u64, usize, &Value) -> Option<Value>,
+) -> String {
+    let Value::Object(options) = options else { panic!("options are an object") };
+    let seed = Seed::from_number(seed);
+    let ids = agent_ids(&seed, 2);
+    let mut game =
+        arena_games::find(game).unwrap().start(&options, Setup { seed: seed.clone(), agents: ids.clone() }).unwrap();
+    let config = config(&*game, LIMITS);
+    let (game_type, mut out) = (game.game_type(), Vec::new());
+    let mut recorder = Recorder::new(&mut out);
+    let names = ["ada", "bob"];
+    let agents = ids.iter().zip(names).map(|(id, name)| SeatRecord { agent_id: id, name, version: None }).collect();
+    recorder.header(&Header::new(game_type.name, game_type.mode, seed.reveal(), &options, &config, agents)).unwrap();
+    let ids_json = serde_json::to_vec(&ids).unwrap();
+    let mut is_out = vec![None, None];
+    let mut epoch = 0;
+    let mut events = Events::default();
+    let see = |game: &dyn arena_model::AnyGame, epoch: u64, is_asked: &dyn Fn(usize) -> bool| {
+        let see = |seat: usize| {
+            let mut state = Vec::new();
+            if is_asked(seat) {
+                write_state(game, seat, epoch, &ids_json, &mut state);
+            }
+            state
+        };
+        [see(0), see(1)]
+    };
+    while game.termination().is_none() {
+        epoch += 1;
+        let asked: Vec<bool> = (0..2).map(|seat| game.is_asked(SeatNumber(seat))).collect();
+        let seen = see(&*game, epoch, &|seat| asked[seat]);
+        let mut disqualified = Vec::new();
+        if epoch == out_at {
+            disqualified.push(Disqualified { seat: 0, verdict: Verdict::Timeout, detail: "too late".to_owned() });
+            is_out[0] = Some(disqualified[0].clone());
+            game.disqualify(SeatNumber(0));
+        }
+        let mut taken = Vec::new();
+        let is_over = game.termination().is_some() || epoch == out_at;
+        if !is_over {
+            let replies: Vec<Option<String>> = (0..2)
+                .map(|seat| {
+                    let members = [b"{", &seen[seat][..], b"}"].concat();
+                    let state = serde_json::from_slice(&members).unwrap();
+                    if asked[seat] { reply(epoch, seat, &state).map(|actions| actions.to_string()) } else { None }
+                })
+                .collect();
+            let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
+            game.play(&replies, &mut taken, &mut events);
+            for forfeit in events.forfeits().to_vec() {
+                let (seat, verdict, detail) = (forfeit.seat.0, forfeit.verdict, forfeit.detail);
+                is_out[seat] = Some(Disqualified { seat, verdict, detail });
+                disqualified.extend(is_out[seat].clone());
+            }
+        }
+        recorder
+            .epoch(&EpochRecord {
+                epoch,
+                states: states(game_type.mode, &seen),
+                banks_ms: &[1000, 1000],
+                disqualified: &disqualified,
+                taken: (!is_over).then_some(&taken[..]),
+                rejected: if is_over { &[] } else { events.rejections() },
+                faults: &[],
+            })
+            .unwrap();
+        if epoch == out_at {
+            break;
+        }
+    }
+    let scores = report::final_scores(&*game, &is_out);
+    let ranks = report::ranks(&scores, &is_out);
+    let outcome = report::outcome(&*game, &ids, &is_out, &ranks);
+    let seen = see(&*game, epoch + 1, &|_| true);
+    let result = ResultRecord { outcome: &outcome, epochs: epoch, scores: &scores, ranks: &ranks };
+    recorder.result(&result, states(game_type.mode, &seen)).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn snakes() -> String {
+    record("snake", json!({"n_epochs": 8}), 7, 0, |epoch, seat, _| {
+        let turns = ["UP", "LEFT", "DOWN", "RIGHT"];
+        Some(json!([{"action": "move", "move": turns[(epoch as usize / 2 + seat) % 4]}]))
+    })
+}
+
+fn chess(options: Value, moves: &[&str]) -> String {
+    record("chess", options, 7, 0, |epoch, _, _| {
+        moves.get(epoch as usize - 1).map(|uci| json!([{"action": "move", "move": uci}]))
+    })
+}
+
+/// Moves each of its actors to the right, and tries something that can't be done.
+fn forager(_: u64, _: usize, state: &Value) -> Option<Value> {
+    let ids = state["agent_ids"].as_array().unwrap();
+    let moves = state["actors"].as_array().unwrap().iter().map(|actor| {
+        let to = [actor["position"][0].as_f64().unwrap() + 1.0, actor["position"][1].as_f64().unwrap()];
+        json!({"action": "move", "actor_id": actor["id"], "target": to})
+    });
+    Some(moves.chain([json!({"action": "spawn", "base_id": ids[0]})]).collect())
+}
+
+#[track_caller]
+fn found(replay: &str) -> String {
+    match verify(replay.as_bytes()) {
+        Ok(verified) => format!("{verified:?}"),
+        Err(error) => {
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+            format!("{error}{source}")
+        }
+    }
+}
+
+/// The replay with one line changed; the header is line 1.
+fn with_line(replay: &str, line: usize, change: impl Fn(&str) -> String) -> String {
+    let mut number = 0;
+    let changed = |text: &str| {
+        number += 1;
+        if number == line { change(text) } else { text.to_owned() + "\n" }
+    };
+    replay.lines().map(changed).collect()
+}
+
+/// What is said of a replay with one text in one line replaced by another.
+#[track_caller]
+fn check_changed(replay: &str, line: usize, from: &str, to: &str, expected: Expect) {
+    let changed = with_line(replay, line, |text| text.replacen(from, to, 1) + "\n");
+    assert_ne!(changed, replay, "line {line} has no {from}: {:?}", replay.lines().nth(line - 1));
+    expected.assert_eq(&found(&changed));
+}
+
+#[test]
+fn what_was_written_is_read_and_verified_in_all_games() {
+    let mates = ["f2f3", "e7e5", "g2g4", "d8h4"];
+    let told = [
+        snakes(),
+        chess(json!({}), &mates),
+        record("food_catcher", json!({"n_epochs": 5}), 1, 0, forager),
+        record("cherry_picker", json!({"n_epochs": 5}), 1, 0, forager),
+        // Disqualified by the match, and by the game.
+        record("cherry_picker", json!({"n_epochs": 5}), 1, 3, forager),
+        chess(json!({}), &["e2e5"]),
+    ];
+    let told: Vec<String> = told.iter().map(|replay| found(replay)).collect();
+    expect![[r#"
+        Verified { game: "snake", epochs: 8, states: 9 }
+        Verified { game: "chess", epochs: 4, states: 5 }
+        Verified { game: "food_catcher", epochs: 5, states: 6 }
+        Verified { game: "cherry_picker", epochs: 5, states: 6 }
+        Verified { game: "cherry_picker", epochs: 3, states: 4 }
+        Verified { game: "chess", epochs: 1, states: 2 }"#]]
+    .assert_eq(&told.join("\n"));
+}
+
+#[test]
+fn equal_matches_give_equal_bytes_and_other_seeds_others() {
+    assert_eq!(snakes(), snakes());
+    let of = |seed| record("food_catcher", json!({"n_epochs": 3}), seed, 0, forager);
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+}
+
+#[test]
+fn reading_gives_the_lines_and_then_nothing() {
+    let text = snakes();
+    let mut replay = Replay::open(text.as_bytes()).unwrap();
+    assert_eq!((replay.header.game.as_str(), replay.header.update_mode), ("snake", UpdateMode::Simultaneous));
+    for number in 1..=8 {
+        let Ok(Some(Line::Epoch(epoch))) = replay.next_line() else { panic!("epoch {number}") };
+        assert_eq!((epoch.epoch, epoch.remaining_overage_ms), (number, vec![1000, 1000]));
+        assert_eq!(Some(replay.text()), text.lines().nth(number as usize));
+    }
+    assert!(matches!(replay.next_line(), Ok(Some(Line::Result(_)))));
+    assert!(matches!(replay.next_line(), Ok(None)));
+    assert!(matches!(replay.next_line(), Ok(None)));
+}
+
+#[test]
+fn changed_states_are_found() {
+    let replay = snakes();
+    check_changed(
+        &replay,
+        5,
+        "\"alive\":true",
+        "\"alive\":false",
+        expect![
+            "line 5: the state is another one: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, and by the rules true"
+        ],
+    );
+    check_changed(
+        &replay,
+        5,
+        "\"foods\":",
+        "\"food\":",
+        expect!["line 5: the state is another one: foods is missing; food isn't there by the rules"],
+    );
+    check_changed(
+        &replay,
+        5,
+        "\"width\":10",
+        "\"width\": 10",
+        expect!["line 5: the state is another one: it isn't written as this program writes it"],
+    );
+    check_changed(
+        &replay,
+        10,
+        "\"alive\":true",
+        "\"alive\":null",
+        expect![
+            "line 10: the state is another one: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is null, and by the rules true"
+        ],
+    );
+}
+
+#[test]
+fn changed_worlds_are_found() {
+    let replay = record("cherry_picker", json!({"n_epochs": 3}), 1, 0, forager);
+    check_changed(
+        &replay,
+        3,
+        "\"max_health\":50.0",
+        "\"max_health\":51.0",
+        expect!["line 3: the state is another one: worlds[0].actors[0].max_health is 51.0, and by the rules 50.0"],
+    );
+    check_changed(
+        &replay,
+        3,
+        "\"worlds\":[",
+        "\"worlds\":[{},",
+        expect![[
+            r#"line 3: the state is another one: worlds is [{},{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_…, and by the rules [{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_hea…"#
+        ]],
+    );
+}
+
+#[test]
+fn changed_actions_are_found() {
+    let replay = snakes();
+    check_changed(
+        &replay,
+        4,
+        "\"move\":\"LEFT\"",
+        "\"move\":\"DOWN\"",
+        expect![[
+            r#"line 5: the state is another one: foods is [[6,4],[7,3],[7,4],[2,4]], and by the rules [[6,4],[7,3],[3,6],[7,4],[2,4]]; grid.grid_string[6] is "   CS     ", and by the rules "   @S     "; grid.grid_string[7] is "          ", and by the rules "    C     "; and 5 more"#
+        ]],
+    );
+    check_changed(
+        &replay,
+        4,
+        "\"move\":\"LEFT\"",
+        "\"move\":\"AWAY\"",
+        expect!["line 4: of these actions the rules take [[],null]"],
+    );
+    check_changed(
+        &replay,
+        4,
+        "\"actions\":[",
+        "\"actions\":[[],",
+        expect!["line 4: of these actions the rules take [[],[]]"],
+    );
+    check_changed(
+        &replay,
+        4,
+        ",\"actions\":",
+        ",\"deeds\":",
+        expect![[
+            r#"line 5: the state is another one: foods is [[6,4],[7,3],[7,4],[2,4]], and by the rules [[6,4],[7,3],[3,6],[7,4],[2,4]]; grid.grid_string[6] is "   CS     ", and by the rules "   @CS    "; score.848cf120-ea98-44fa-a299-931255ca1761 is 1, and by the rules 0; and 3 more"#
+        ]],
+    );
+}
+
+#[test]
+fn changed_results_are_found() {
+    let replay = snakes();
+    let line = replay.lines().count();
+    check_changed(
+        &replay,
+        line,
+        "\"scores\":[",
+        "\"scores\":[9",
+        expect!["line 10: the result is another one: scores[0] is 91.0, and by the rules 1.0"],
+    );
+    check_changed(
+        &replay,
+        line,
+        "\"epochs\":8",
+        "\"epochs\":7",
+        expect!["line 10: the result is another one: epochs is 7, and by the rules 8"],
+    );
+    check_changed(
+        &replay,
+        line,
+        "\"ranks\":[1",
+        "\"ranks\":[2",
+        expect!["line 10: the result is another one: ranks[0] is 2, and by the rules 1"],
+    );
+    check_changed(
+        &replay,
+        line,
+        "GAME_ENDED",
+        "TAINTED",
+        expect![[
+            r#"line 10: the result is another one: outcome.termination is "TAINTED", and by the rules "GAME_ENDED""#
+        ]],
+    );
+}
+
+#[test]
+fn changed_headers_are_found() {
+    let replay = snakes();
+    check_changed(
+        &replay,
+        1,
+        "07\"",
+        "08\"",
+        expect![
+            "line 2: the state is another one: foods[0][0] is 6, and by the rules 0; foods[1][0] is 7, and by the rules 4; foods[1][1] is 3, and by the rules 2; and 26 more"
+        ],
+    );
+    check_changed(&replay, 1, "07\"", "0x\"", expect!["line 1: the seed isn't 64 hexadecimal digits"]);
+    check_changed(
+        &replay,
+        1,
+        "\"options\":{\"n_epochs\":8}",
+        "\"options\":{\"n_epochs\":9}",
+        expect!["line 1: `n_epochs` was another constant when this was played; it is 9 now"],
+    );
+    check_changed(
+        &replay,
+        1,
+        "\"grid_width\":10",
+        "\"grid_width\":11",
+        expect!["line 1: `grid_width` was another constant when this was played; it is 10 now"],
+    );
+    check_changed(&replay, 1, "\"game\":\"snake\"", "\"game\":\"ludo\"", expect!["line 1: there is no game `ludo`"]);
+    check_changed(&replay, 1, "\"SIMULTANEOUS\"", "\"ISOLATED\"", expect!["line 1: `update_mode` isn't that of snake"]);
+    check_changed(
+        &replay,
+        1,
+        "\"arena_replay\":1",
+        "\"arena_replay\":2",
+        expect!["this is no replay of arena's: it has format 2, and this program reads format 1"],
+    );
+}
+
+#[test]
+fn added_disqualifications_are_found() {
+    let replay = snakes();
+    let out = r#""remaining_overage_ms":[1000,1000],"disqualified":[{"seat":1,"verdict":"TIMEOUT","detail":"x"}]"#;
+    check_changed(
+        &replay,
+        4,
+        "\"remaining_overage_ms\":[1000,1000]",
+        out,
+        expect![[
+            r#"line 5: the state is another one: it is {"agent_ids":["848cf120-ea98-44fa-a299-931255ca1761","b0824c…, and by the rules null"#
+        ]],
+    );
+    check_changed(
+        &chess(json!({}), &["e2e5"]),
+        2,
+        "ILLEGAL_MOVE",
+        "TIMEOUT",
+        expect![[
+            r#"line 3: the result is another one: outcome.tainted_reason is "ILLEGAL_MOVE", and by the rules "TIMEOUT""#
+        ]],
+    );
+}
+
+#[test]
+fn lines_that_are_missing_swapped_or_too_many_are_found() {
+    let replay = snakes();
+    let lines: Vec<&str> = replay.lines().collect();
+    let check = |lines: &[&str], expected: Expect| expected.assert_eq(&found(&(lines.join("\n") + "\n")));
+    check(&[&lines[..4], &lines[5..]].concat(), expect!["line 5: epoch 5 comes after epoch 3"]);
+    check(&[&lines[..4], &[lines[5], lines[4]], &lines[6..]].concat(), expect!["line 5: epoch 5 comes after epoch 3"]);
+    check(&[&lines[..], &[lines[8]]].concat(), expect!["line 11: there is more after the result"]);
+    check(&[&lines[..], &lines[9..]].concat(), expect!["line 11: there is more after the result"]);
+    check(&[&lines[..8], &lines[9..]].concat(), expect!["line 9: the match isn't over yet"]);
+    check(&lines[..4], expect!["the replay breaks off after epoch 3, without a result"]);
+    check(&lines[..1], expect!["the replay breaks off after epoch 0, without a result"]);
+    check(&[&lines[..4], &[""], &lines[4..]].concat(), expect!["line 5: EOF while parsing a value, at column 0"]);
+}
+
+#[test]
+fn half_a_line_is_told_from_a_wrong_one() {
+    let replay = snakes();
+    expect!["the replay breaks off after epoch 4, without a result"].assert_eq(&found(&replay[..replay.len() / 2]));
+    expect!["line 4: EOF while parsing a list, at column 372"]
+        .assert_eq(&found(&with_line(&replay, 4, |text| text[..text.len() / 2].to_owned() + "\n")));
+    // Even if only the end of the last line is missing.
+    expect!["the replay breaks off after epoch 8, without a result"].assert_eq(&found(&replay[..replay.len() - 1]));
+}
+
+#[test]
+fn what_is_no_replay_is_told_so() {
+    expect!["this is no replay of arena's: the file is empty"].assert_eq(&found(""));
+    expect!["this is no replay of arena's: its first line lacks `arena_replay`"].assert_eq(&found("hello\n"));
+    expect!["this is no replay of arena's: its first line lacks `arena_replay`"].assert_eq(&found("{\"epoch\":1}\n"));
+    expect!["this is no replay of arena's: missing field `game`, at column 18"]
+        .assert_eq(&found("{\"arena_replay\":1}\n"));
+    let endless = verify(std::io::BufReader::new(std::io::repeat(b' '))).unwrap_err();
+    expect!["this is no replay of arena's: the line is too long"].assert_eq(&endless.to_string());
+    let error = verify(&b"\xff\xfe\n"[..]).unwrap_err();
+    expect!["this is no replay of arena's: it isn't UTF-8 text"].assert_eq(&error.to_string());
+}
+
+#[test]
+fn games_of_chess_are_exported_as_pgn() {
+    let check = |options: Value, moves: &[&str], expected: Expect| {
+        let mut pgn = Vec::new();
+        export_pgn(chess(options, moves).as_bytes(), &mut pgn).unwrap();
+        expected.assert_eq(&String::from_utf8(pgn).unwrap());
+    };
+    check(
+        json!({}),
+        &["f2f3", "e7e5", "g2g4", "d8h4"],
+        expect![[r#"
+        [Event "arena match"]
+        [Site "?"]
+        [Date "????.??.??"]
+        [Round "-"]
+        [White "ada"]
+        [Black "bob"]
+        [Result "0-1"]
+        [Termination "normal"]
+        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+
+        1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1
+
+    "#]],
+    );
+    // Castling, captures en passant, promotions, checks, and moves that need their file, their rank or both.
+    check(
+        json!({"fen": "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1", "n_epochs": 8}),
+        &["g7g5", "f5g6", "e8c8", "h7h8q", "c8b7", "e1g1", "d8h8", "f1f7"],
+        expect![[r#"
+            [Event "arena match"]
+            [Site "?"]
+            [Date "????.??.??"]
+            [Round "-"]
+            [White "ada"]
+            [Black "bob"]
+            [Result "1/2-1/2"]
+            [Termination "normal"]
+            [SetUp "1"]
+            [FEN "r3k3/6pP/8/5P2/8/8/8/R3K2R b KQq - 0 1"]
+            [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+
+            1... g5 2. fxg6 O-O-O 3. h8=Q Kb7 4. O-O Rxh8 5. Rf7+ {MAX_PLIES} 1/2-1/2
+
+        "#]],
+    );
+    check(
+        json!({"fen": "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1", "n_epochs": 5}),
+        &["h4e1", "a7a6", "b1d2", "a6b6", "a1c1"],
+        expect![[r#"
+            [Event "arena match"]
+            [Site "?"]
+            [Date "????.??.??"]
+            [Round "-"]
+            [White "ada"]
+            [Black "bob"]
+            [Result "1/2-1/2"]
+            [Termination "normal"]
+            [SetUp "1"]
+            [FEN "8/k7/8/8/4Q2Q/8/P5K1/RN1R3Q w - - 0 1"]
+            [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+
+            1. Qh4e1 Ka6 2. Nd2 Kb6 3. Rac1 {MAX_PLIES} 1/2-1/2
+
+        "#]],
+    );
+    check(
+        json!({}),
+        &["e2e5"],
+        expect![[r#"
+        [Event "arena match"]
+        [Site "?"]
+        [Date "????.??.??"]
+        [Round "-"]
+        [White "ada"]
+        [Black "bob"]
+        [Result "0-1"]
+        [Termination "rules infraction"]
+        [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+
+        {ILLEGAL_MOVE} 0-1
+
+    "#]],
+    );
+    let error = export_pgn(snakes().as_bytes(), &mut Vec::new()).unwrap_err();
+    expect!["there is no such format for snake"].assert_eq(&error.to_string());
+}
+
+#[test]
+fn the_reference_records_have_a_line_for_each_epoch() {
+    let mut records = Vec::new();
+    assert_eq!(export_reference(snakes().as_bytes(), &mut records).unwrap(), 8);
+    let records: Vec<Map<String, Value>> =
+        String::from_utf8(records).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let keys: Vec<&str> = records[0].keys().map(String::as_str).collect();
+    assert_eq!(keys, ["agent_actions", "agent_ids", "epoch", "game_config", "max_epoch", "world_state"]);
+    assert_eq!((&records[0]["epoch"], &records[0]["max_epoch"]), (&json!(1), &json!(8)));
+    let id = &records[0]["agent_ids"][0];
+    let reply = json!({"agent_id": id, "actions": [{"action": "move", "move": "UP"}], "move": "UP"});
+    assert_eq!(records[0]["agent_actions"][0], reply);
+    assert_eq!(records[0]["world_state"]["grid"]["width"], json!(10));
+}
