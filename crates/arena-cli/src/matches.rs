@@ -3,7 +3,7 @@
 mod live;
 mod logs;
 mod score;
-mod settings;
+pub mod settings;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -184,7 +184,8 @@ impl Run {
     }
 }
 
-fn explain(error: MatchError) -> Failure {
+/// The failure that tells why a match, or a check, came to no result.
+pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,
         MatchError::Start(_) => Exit::NoSandbox,

@@ -208,6 +208,34 @@ impl Link {
         self.is_closed
     }
 
+    /// What the agent has written since its last answer. It stays there until the agent is asked again, and is dropped then.
+    pub fn unasked(&mut self) -> &[u8] {
+        loop {
+            if self.end == self.buffer.len() {
+                if self.buffer.len() > MAX_LINE {
+                    break;
+                }
+                self.buffer.resize((self.buffer.len() * 2).min(MAX_LINE + 1), 0);
+            }
+            match rustix::io::read(&self.output, &mut self.buffer[self.end..]) {
+                Ok(0) => self.has_ended = true,
+                Ok(read) => {
+                    self.end += read;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(_) => {}
+            }
+            break;
+        }
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether the agent writes something, or closes its output, within this time.
+    pub fn stirs(&self, within: Duration) -> bool {
+        self.end > self.start || crate::process::wait_readable(&self.output, within)
+    }
+
     /// Counts the line as written beside the answers. `false`: it is too much.
     fn drop_line(&mut self) -> bool {
         self.dropped += self.line.1 + 1 - self.line.0;
@@ -326,6 +354,7 @@ impl Link {
 ///
 /// # Errors
 /// When the system refuses to wait.
+#[cfg(test)]
 pub fn ask(
     requests: &mut [Request<'_>],
     called_off: &AtomicBool,

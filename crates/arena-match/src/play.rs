@@ -17,16 +17,16 @@ use crate::report::{self, Disqualified, Outcome};
 use crate::seat::{Fault, Seat};
 
 /// How long an agent may take to start, until it answers the first ping. Interpreters are slow.
-const STARTUP: Duration = Duration::from_secs(5);
+pub(crate) const STARTUP: Duration = Duration::from_secs(5);
 
 /// How long an answer to `set_agent_id` is waited for. Silence is consent.
-const CONSENT: Duration = Duration::from_millis(500);
+pub(crate) const CONSENT: Duration = Duration::from_millis(500);
 
 /// How long an agent has to go after `stop`.
 pub const GRACE: Duration = Duration::from_millis(500);
 
 /// How long the system may take to tell how a process ended that has closed its output.
-const END: Duration = Duration::from_millis(200);
+pub(crate) const END: Duration = Duration::from_millis(200);
 
 /// An agent at the table: its seat, and the means to speak to it.
 pub struct Player {
@@ -483,3 +483,6 @@ pub(crate) fn states(mode: UpdateMode, states: &[Vec<u8>]) -> States<'_> {
         _ => states.iter().find(|state| !state.is_empty()).map_or(States::None, |state| States::One(state)),
     }
 }
+
+#[cfg(test)]
+mod tests;

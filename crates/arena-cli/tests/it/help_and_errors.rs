@@ -52,6 +52,7 @@ fn every_verb_has_help_with_examples() {
         serve
         demo
         match
+        agent
         replay
         challenges
         chat
@@ -62,6 +63,7 @@ fn every_verb_has_help_with_examples() {
         completions
         match run
         match games
+        agent check
         replay show
         replay verify
         replay export

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod admin;
+mod agent;
 mod auth;
 mod crash;
 mod demo;

@@ -207,3 +207,17 @@ fn many_agents_leave_no_file_process_or_folder() {
     println!("{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn what_is_left_behind_is_counted() {
+    for mode in MODES {
+        let left = |text: &str| Agent::python(mode, text).run("").ended.left_behind;
+        assert_eq!(left("pass"), 0, "{mode:?}");
+        assert_eq!(
+            left("for _ in '12':\n    if not os.fork():\n        time.sleep(60)\n        os._exit(0)\n"),
+            2,
+            "{mode:?}"
+        );
+        assert_eq!(left("if not os.fork():\n    os._exit(0)\ntime.sleep(0.2)\n"), 0, "{mode:?}");
+    }
+}
