@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use crate::spent::Spent;
+
 /// What runs an agent.
 pub trait Body: Send {
     /// How it ended, if it does so within this time.
     fn ended(&mut self, patience: Duration) -> Option<End>;
 
-    /// For how long it has stood ready to run since it started, while others had the core. Nothing where that can't be known.
-    fn kept_waiting(&self) -> Duration {
-        Duration::ZERO
+    /// What it has had of the processor, and for how long it stood ready without. Nothing where that can't be known.
+    fn spent(&self) -> Spent {
+        Spent::default()
     }
 
     /// Whether it logs beyond all bounds.

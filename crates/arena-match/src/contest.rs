@@ -1,8 +1,6 @@
 //! Contests: a match from its plan to its result, with agents that are found, started and seated here.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,7 +18,11 @@ use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, Sa
 use crate::replay::Recorder;
 use crate::report::{MatchResult, SeatResult};
 use crate::seat::{Fault, Seat};
+use crate::spent::Spent;
 use crate::stderr::Stderr;
+
+/// How long an agent's stderr is read on after its end.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What is to be played, by whom, and how.
 #[derive(Clone)]
@@ -221,8 +223,6 @@ struct Bot {
     process: Option<Process>,
     stderr: Stderr,
     limits_memory: Option<u64>,
-    /// Where the system tells how long its main thread ran and waited.
-    schedule: Option<File>,
 }
 
 impl Bot {
@@ -230,8 +230,7 @@ impl Bot {
         let stdin = process.stdin.take().ok_or_else(|| io::Error::other("the agent's input was taken before"))?;
         let (stdout, stderr) = (process.stdout.try_clone()?, process.stderr.try_clone()?);
         let limits_memory = process.in_force().ok().and_then(|in_force| in_force.limits.memory_bytes);
-        let schedule = process.agent_pid().and_then(|pid| File::open(format!("/proc/{pid}/schedstat")).ok());
-        let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory, schedule };
+        let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
         Ok((Link::new(stdin, stdout), bot))
     }
 
@@ -249,12 +248,19 @@ impl Bot {
             How::NotStarted => ("didn't start".to_owned(), false),
             How::Unknown => ("ended, and nobody can tell how".to_owned(), false),
         };
-        // An agent that asks for more than it may gets none, and ends of that by itself, each in its own way.
-        let is_at_limit = self.limits_memory.is_some_and(|limit| ended.max_rss_bytes >= limit / 10 * 8);
-        if is_at_limit && !is_killed {
+        // An agent that asks for more than it may gets none, and ends of that by itself: by a signal, or with a last word.
+        let is_much = self.limits_memory.is_some_and(|limit| ended.max_rss_bytes >= limit / 10 * 8);
+        let is_crash = matches!(ended.how, How::Signalled(_));
+        let ran_out = !is_killed && code != Some(0) && (is_much && is_crash || self.stderr.tells_of_memory());
+        if is_much && !is_killed {
+            let mib = |bytes: u64| bytes >> 20;
+            let limit = mib(self.limits_memory.unwrap_or(0));
+            sentence += &format!(", and had taken {} of {limit} MiB of memory", mib(ended.max_rss_bytes));
+        } else if ran_out {
             sentence += " when it ran out of memory";
         }
-        End { sentence, is_out_of_memory: is_killed || is_at_limit, code, left_behind: ended.left_behind }
+        let is_out_of_memory = is_killed || ran_out;
+        End { sentence, is_out_of_memory, code, left_behind: ended.left_behind }
     }
 }
 
@@ -277,15 +283,13 @@ fn name_of(signal: i32) -> &'static str {
 impl Body for Bot {
     fn ended(&mut self, patience: Duration) -> Option<End> {
         let ended = self.process.as_mut()?.ended(patience)?.clone();
+        // Its last words may still be on the way.
+        self.stderr.wait(LAST_WORDS);
         Some(self.end(&ended))
     }
 
-    fn kept_waiting(&self) -> Duration {
-        // Nanoseconds on a core, nanoseconds waiting for one, and how often it got one.
-        let mut text = [0; 64];
-        let read = self.schedule.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
-        let waited = std::str::from_utf8(&text[..read]).ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
-        Duration::from_nanos(waited.unwrap_or(0))
+    fn spent(&self) -> Spent {
+        self.process.as_ref().map_or_else(Spent::default, |process| Spent::below(process.launcher_pid()))
     }
 
     fn is_flooding(&self) -> bool {

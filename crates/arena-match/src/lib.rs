@@ -17,6 +17,7 @@ mod replay;
 mod reply;
 mod report;
 mod seat;
+mod spent;
 mod stderr;
 
 pub use agent::{Agent, AgentError, Channel, Command};

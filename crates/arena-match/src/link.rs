@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::spent::Spent;
+
 /// The longest line that an agent may send, in bytes without its end.
 pub const MAX_LINE: usize = 1 << 20;
 
@@ -25,6 +27,9 @@ const EARLY: Duration = Duration::from_millis(10);
 /// As many times its patience an agent is given back at most, for having been kept from running.
 const RELIEF: u32 = 3;
 
+/// How long a line is waited for, after one that may not have been the answer.
+const AFTERTHOUGHT: Duration = Duration::from_millis(500);
+
 /// How often a long wait looks whether the match has been called off.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -33,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub enum Answer {
     /// A line, which [`Link::line`] gives until the agent is asked again.
     Line,
+    /// Nothing but a line of which `is_answer` wasn't sure, and which must have been the answer then.
+    SetAside,
     /// Nothing until the deadline.
     Late,
     /// The agent closed its output, or it ended.
@@ -82,10 +89,12 @@ pub struct Request<'a> {
     written: usize,
     asked: Instant,
     is_ready: bool,
-    /// For how long the agent had been kept waiting for a core in all, when that was first looked at.
-    kept_before: Option<Duration>,
-    /// For how long it was since; no longer than [`RELIEF`] times the patience, lest it starves itself to gain time.
+    /// What the agent had spent when that was first looked at, and when that was.
+    spent_before: Option<(Instant, Spent)>,
+    /// For how long it has been kept from running since; at most [`RELIEF`] times the patience.
     kept: Duration,
+    /// When a line came that may or may not be the answer, and the time that was used then.
+    set_aside: Option<Duration>,
 }
 
 impl<'a> Request<'a> {
@@ -101,8 +110,9 @@ impl<'a> Request<'a> {
             written: 0,
             asked: now,
             is_ready: false,
-            kept_before: None,
+            spent_before: None,
             kept: Duration::ZERO,
+            set_aside: None,
         }
     }
 
@@ -112,7 +122,7 @@ impl<'a> Request<'a> {
 
     /// When to look at it, if it doesn't answer before.
     fn next_look(&self) -> Instant {
-        match self.kept_before {
+        match self.spent_before {
             None => self.asked + self.patience.min(EARLY),
             Some(_) => self.deadline(),
         }
@@ -122,16 +132,31 @@ impl<'a> Request<'a> {
         self.asked + self.patience + self.kept
     }
 
-    /// Takes in how long the agent has been kept waiting for a core in all.
-    fn note_kept(&mut self, kept: Duration) {
-        let before = *self.kept_before.get_or_insert(kept);
-        self.kept = kept.saturating_sub(before).min(self.patience * RELIEF);
+    /// Takes in what the agent has spent in all. Given back is what it stood ready without a core, but no more than others can have had:
+    /// not what its own processes computed meanwhile.
+    fn note_spent(&mut self, now: Instant, spent: Spent) {
+        let (at, before) = *self.spent_before.get_or_insert((now, spent));
+        let spent = spent - before;
+        let left_to_others = now.saturating_duration_since(at).saturating_sub(spent.running);
+        self.kept = spent.waiting.min(left_to_others).min(self.patience * RELIEF);
+    }
+
+    fn used(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.asked).saturating_sub(self.kept).min(self.patience)
     }
 
     fn settle(&mut self, answer: Answer, now: Instant) {
-        let waited = now.saturating_duration_since(self.asked);
-        self.used = waited.saturating_sub(self.kept).min(self.patience);
+        self.used = self.used(now);
         self.answer = Some(answer);
+    }
+
+    /// Notes a line that may be the answer, if nothing better follows within [`AFTERTHOUGHT`].
+    fn set_aside(&mut self, now: Instant) {
+        if self.set_aside.is_none() {
+            let used = self.used(now);
+            self.set_aside = Some(used);
+            self.patience = self.patience.min(used + AFTERTHOUGHT);
+        }
     }
 
     /// Writes what the pipe takes. An agent that has closed its input isn't asked further; what it says decides.
@@ -154,14 +179,17 @@ impl<'a> Request<'a> {
             if answer != Answer::Line || is_answer(self.seat, self.link.line()) {
                 return self.settle(answer, now);
             }
+            self.set_aside(now);
             // Lines may come as fast as they are read, and others wait for their turn, and for the deadline.
             passed_over += self.link.line().len() + 1;
             if passed_over > MAX_UNASKED.0 || !self.link.drop_line() {
                 return self.settle(Answer::Flood, now);
             }
         }
-        if is_over {
-            self.settle(Answer::Late, now);
+        match self.set_aside.filter(|_| is_over) {
+            Some(used) => (self.answer, self.used) = (Some(Answer::SetAside), used),
+            None if is_over => self.settle(Answer::Late, now),
+            None => {}
         }
     }
 
@@ -251,7 +279,7 @@ impl Link {
             return true;
         }
         let mut dropped = self.end - self.start;
-        let mut last = self.buffer[..self.end].last().copied().filter(|_| dropped > 0);
+        let mut is_skipping = breaks_off(self.is_skipping, &self.buffer[self.start..self.end]);
         loop {
             match rustix::io::read(&self.output, &mut self.buffer[..]) {
                 Ok(0) => {
@@ -260,7 +288,7 @@ impl Link {
                 }
                 Ok(read) => {
                     dropped += read;
-                    last = self.buffer[..read].last().copied();
+                    is_skipping = breaks_off(is_skipping, &self.buffer[..read]);
                     if dropped > MAX_UNASKED.0 {
                         return false;
                     }
@@ -273,9 +301,7 @@ impl Link {
                 }
             }
         }
-        if let Some(last) = last {
-            self.is_skipping = last != b'\n';
-        }
+        self.is_skipping = is_skipping;
         (self.start, self.end, self.searched) = (0, 0, 0);
         self.dropped += dropped;
         self.dropped <= MAX_UNASKED.1
@@ -345,6 +371,14 @@ impl Link {
     }
 }
 
+/// Whether a line is begun after these bytes, given whether one was before. Blanks begin none: some write them after the line end.
+fn breaks_off(was: bool, bytes: &[u8]) -> bool {
+    match memchr::memrchr(b'\n', bytes) {
+        Some(at) => !bytes[at + 1..].trim_ascii().is_empty(),
+        None => was || !bytes.trim_ascii().is_empty(),
+    }
+}
+
 /// Asks all at once, and waits until each has answered or its time is over. Clocks run beside each other; each starts when the
 /// messages were written, as far as the pipes take them.
 ///
@@ -360,11 +394,11 @@ pub fn ask(
     called_off: &AtomicBool,
     is_answer: impl FnMut(usize, &[u8]) -> bool,
 ) -> Result<(), Errno> {
-    ask_fairly(requests, called_off, is_answer, |_| Duration::ZERO)
+    ask_fairly(requests, called_off, is_answer, |_| Spent::default())
 }
 
-/// Asks as [`ask`] does, and gives an agent back the time for which others kept it from running. `kept` tells, given the seat, for how
-/// long it has stood ready without a core since it started.
+/// Asks as [`ask`] does, and gives an agent back the time for which others kept it from running. `spent` tells, given the seat,
+/// what it has had of the processor since it started, and for how long it stood ready without.
 ///
 /// # Errors
 /// When the system refuses to wait.
@@ -372,7 +406,7 @@ pub fn ask_fairly(
     requests: &mut [Request<'_>],
     called_off: &AtomicBool,
     mut is_answer: impl FnMut(usize, &[u8]) -> bool,
-    kept: impl Fn(usize) -> Duration,
+    spent: impl Fn(usize) -> Spent,
 ) -> Result<(), Errno> {
     for request in &mut *requests {
         if !request.link.drop_unasked() {
@@ -402,9 +436,9 @@ pub fn ask_fairly(
         now = Instant::now();
         for request in requests.iter_mut().filter(|request| request.is_open()) {
             request.write();
-            let (is_due, is_known) = (now >= request.next_look(), request.kept_before.is_some());
+            let (is_due, is_known) = (now >= request.next_look(), request.spent_before.is_some());
             if is_due || (request.is_ready && is_known) {
-                request.note_kept(kept(request.seat));
+                request.note_spent(now, spent(request.seat));
             }
             // Not at the first look, which may itself have come late: what there is to give back shows at the second.
             let is_over = is_known && now >= request.deadline();
@@ -604,15 +638,52 @@ mod tests {
     fn who_is_kept_from_running_is_given_the_time_back_within_bounds() {
         let (mut link, _input, _output) = link();
         let patience = Duration::from_millis(40);
-        let mut wait = |kept: &dyn Fn(Duration) -> Duration| {
+        let mut wait = |spent: &dyn Fn(Duration) -> Spent| {
             let begun = Instant::now();
             let mut requests = [Request::new(&mut link, 0, b"?\n", patience, begun)];
-            ask_fairly(&mut requests, &AtomicBool::new(false), |_, _| true, |_| kept(begun.elapsed())).unwrap();
+            ask_fairly(&mut requests, &AtomicBool::new(false), |_, _| true, |_| spent(begun.elapsed())).unwrap();
             assert_eq!((requests[0].answer, requests[0].used), (Some(Answer::Late), patience));
             begun.elapsed().as_millis()
         };
-        assert!(wait(&|_| Duration::ZERO) >= 40);
-        assert!(wait(&|time| time * 100) >= 160);
+        assert!(wait(&|_| Spent::default()) >= 40);
+        assert!(wait(&|time| Spent { running: Duration::ZERO, waiting: time * 100 }) >= 160);
+        // Who waits for a core that its own processes have isn't kept from running.
+        let begun = Instant::now();
+        let waited = wait(&|time| Spent { running: time, waiting: time * 100 });
+        assert!(waited < 160 || begun.elapsed() > patience * 3, "{waited}");
+    }
+
+    #[test]
+    fn blanks_after_a_line_end_begin_no_line() {
+        let (mut link, input, output) = link();
+        let agent = answering(input, output, vec![b"one\n \r".to_vec()]);
+        assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "one".to_owned()));
+        let (input, output) = agent.join().unwrap();
+        let agent = answering(input, output, vec![b"two\n\t".to_vec()]);
+        assert_eq!(once(&mut link, 5000, |_, _| true).0, Answer::Line);
+        assert_eq!(link.line().trim_ascii(), b"two");
+        agent.join().unwrap();
+        for (was, bytes, expected) in [
+            (false, &b""[..], false),
+            (true, b"", true),
+            (true, b" \n", false),
+            (true, b"rest\n begun", true),
+            (false, b"\n \t", false),
+            (true, b" ", true),
+        ] {
+            assert_eq!(breaks_off(was, bytes), expected, "{was} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_may_be_the_answer_is_it_if_none_follows_and_costs_no_more_than_until_it_came() {
+        let (mut link, input, output) = link();
+        let agent = answering(input, output, vec![b"perhaps\n".to_vec()]);
+        let mut requests = [Request::new(&mut link, 0, b"?\n", Duration::from_secs(3600), Instant::now())];
+        ask(&mut requests, &AtomicBool::new(false), |_, line| line != b"perhaps").unwrap();
+        assert_eq!(requests[0].answer, Some(Answer::SetAside));
+        assert!(requests[0].used < AFTERTHOUGHT, "{:?}", requests[0].used);
+        agent.join().unwrap();
     }
 
     #[test]

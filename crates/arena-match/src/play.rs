@@ -290,8 +290,8 @@ impl<'a> Table<'a> {
             }
         }
         let (seats, bodies) = (&mut self.seats, &self.bodies);
-        let is_answer = |number: usize, line: &[u8]| epoch == 0 || seats[number].is_answer(line, epoch);
-        ask_fairly(&mut requests, self.called_off, is_answer, |number| bodies[number].kept_waiting())?;
+        let is_answer = |number: usize, line: &[u8]| epoch == 0 || seats[number].is_answer(line);
+        ask_fairly(&mut requests, self.called_off, is_answer, |number| bodies[number].spent())?;
         let answers: Vec<(usize, Answer, Duration)> = requests
             .into_iter()
             .map(|request| (request.seat, request.answer.unwrap_or(Answer::Interrupted), request.used))
@@ -314,11 +314,8 @@ impl<'a> Table<'a> {
             let (seat, body) = (&mut self.seats[number], &mut *self.bodies[number]);
             let (step_ms, bank_ms) = (self.limits.step_ms, seat.bank_ms());
             seat.charge(used, self.limits);
-            let has_bare_reply = seat.take_bare_reply();
             match answer {
-                Answer::Line => heard[number] = seat.is_in(),
-                // Its consent came late and nothing after it, or else it had no more to say than its id: then it passes.
-                Answer::Late if has_bare_reply => {}
+                Answer::Line | Answer::SetAside => heard[number] = seat.is_in(),
                 Answer::Late if body.is_flooding() => fail(seat, body, Answer::Flood, Verdict::OutputLimit),
                 Answer::Late => {
                     let whole = step_ms + bank_ms;

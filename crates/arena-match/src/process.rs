@@ -240,6 +240,11 @@ impl Process {
         self.ended.as_ref()
     }
 
+    /// The launcher's process id: the agent's processes are below it.
+    pub fn launcher_pid(&self) -> u32 {
+        self.launcher.id()
+    }
+
     /// Has the agent and all its processes ended. Returns at once; [`Process::wait`] waits for it.
     pub fn kill(&mut self) {
         // The end of our side is the order to end: it arrives as well when we are killed.

@@ -19,8 +19,6 @@ pub struct Reply<'a> {
     agent_name: Option<&'a RawValue>,
     #[serde(borrow)]
     agent_version: Option<&'a RawValue>,
-    #[serde(borrow)]
-    epoch: Option<&'a RawValue>,
 }
 
 /// What is wrong with a line, apart from whose it says to be.
@@ -101,11 +99,6 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The epoch that it says to answer, if it says so.
-    pub fn epoch(&self) -> Option<u64> {
-        self.epoch.and_then(|raw| raw.get().parse().ok())
-    }
-
     /// The agent's name, cut to 64 characters; control characters are left out.
     pub fn agent_name(&self) -> Option<String> {
         label(self.agent_name)
@@ -139,10 +132,9 @@ mod tests {
     fn check(line: &[u8], expected: Expect) {
         let told = match Reply::read(line) {
             Ok(reply) => format!(
-                "{:?} pong {} epoch {:?} name {:?} version {:?} actions {}",
+                "{:?} pong {} name {:?} version {:?} actions {}",
                 reply.claim(r#""me""#),
                 reply.has_pong(),
-                reply.epoch(),
                 reply.agent_name(),
                 reply.agent_version(),
                 if reply.has_actions() { reply.actions() } else { "none".into() },
@@ -156,11 +148,11 @@ mod tests {
     fn usual_replies() {
         check(
             br#"{"agent_id":"me","actions":[{"action":"move"}],"pong":"pong","epoch":7}"#,
-            expect![[r#"Own pong true epoch Some(7) name None version None actions [{"action":"move"}]"#]],
+            expect![[r#"Own pong true name None version None actions [{"action":"move"}]"#]],
         );
         check(
             b"  {\"agent_id\": \"m\\u0065\", \"agent_name\": \"A\\u0007b\", \"agent_version\": 2}\r",
-            expect![[r#"Own pong false epoch None name Some("Ab") version Some("2") actions none"#]],
+            expect![[r#"Own pong false name Some("Ab") version Some("2") actions none"#]],
         );
     }
 
@@ -168,23 +160,20 @@ mod tests {
     fn a_move_alone_is_an_action_and_a_list_rules() {
         check(
             br#"{"agent_id":"me","move":"UP"}"#,
-            expect![[r#"Own pong false epoch None name None version None actions [{"action":"move","move":"UP"}]"#]],
+            expect![[r#"Own pong false name None version None actions [{"action":"move","move":"UP"}]"#]],
         );
         check(
             br#"{"agent_id":"me","move":"UP","actions":[]}"#,
-            expect!["Own pong false epoch None name None version None actions []"],
+            expect!["Own pong false name None version None actions []"],
         );
     }
 
     #[test]
     fn whose_it_says_to_be() {
-        check(br#"{"pong":null}"#, expect!["Missing pong false epoch None name None version None actions none"]);
-        check(br#"{"agent_id":null}"#, expect!["Missing pong false epoch None name None version None actions none"]);
-        check(br#"{"agent_id":["me"]}"#, expect!["Invalid pong false epoch None name None version None actions none"]);
-        check(
-            br#"{"agent_id":"you"}"#,
-            expect![[r#"Other("you") pong false epoch None name None version None actions none"#]],
-        );
+        check(br#"{"pong":null}"#, expect!["Missing pong false name None version None actions none"]);
+        check(br#"{"agent_id":null}"#, expect!["Missing pong false name None version None actions none"]);
+        check(br#"{"agent_id":["me"]}"#, expect!["Invalid pong false name None version None actions none"]);
+        check(br#"{"agent_id":"you"}"#, expect![[r#"Other("you") pong false name None version None actions none"#]]);
     }
 
     #[test]

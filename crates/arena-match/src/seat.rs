@@ -44,8 +44,6 @@ pub struct Seat {
     missing_ids: u32,
     /// It didn't answer `set_agent_id` in time, which it need not; if it still does, that answers no state.
     owes_consent: bool,
-    /// What came for its consent may have been a reply without actions.
-    has_bare_reply: bool,
     /// Faults, a sentence each, since they were last taken away.
     fresh_faults: Vec<Fault>,
 }
@@ -86,7 +84,6 @@ impl Seat {
             bank: Duration::from_millis(limits.bank_ms),
             missing_ids: 0,
             owes_consent: false,
-            has_bare_reply: false,
             fresh_faults: Vec::new(),
         }
     }
@@ -138,27 +135,19 @@ impl Seat {
         self.owes_consent = true;
     }
 
-    /// Whether a line answers the state of this epoch, rather than an older one, or `set_agent_id`.
-    pub fn is_answer(&mut self, line: &[u8], epoch: u64) -> bool {
-        // Replies are many, and those that tell their epoch few; so first a look for the word.
-        if !self.owes_consent && memchr::memmem::find(line, b"\"epoch\"").is_none() {
+    /// Whether a line answers a state, for sure. What holds no actions may be late consent, of an agent that didn't answer
+    /// `set_agent_id` in time; or else it is a reply that has nothing to do.
+    pub fn is_answer(&mut self, line: &[u8]) -> bool {
+        if !std::mem::replace(&mut self.owes_consent, false) {
             return true;
         }
-        let owes_consent = std::mem::replace(&mut self.owes_consent, false);
         match Reply::read(line) {
-            Ok(reply) if owes_consent && !reply.has_actions() => {
-                self.has_bare_reply = true;
+            Ok(reply) if !reply.has_actions() => {
                 self.hear_consent(line);
                 !self.is_in()
             }
-            Ok(reply) => reply.epoch().is_none_or(|answered| answered == epoch),
-            Err(_) => true,
+            _ => true,
         }
-    }
-
-    /// Whether what was taken for late consent in this epoch can have been the reply to its state. Forgets it.
-    pub fn take_bare_reply(&mut self) -> bool {
-        std::mem::take(&mut self.has_bare_reply)
     }
 
     /// Takes the answer to a state. What it wants to do, or nothing if the answer counts for nothing.
@@ -325,18 +314,15 @@ mod tests {
     }
 
     #[test]
-    fn late_consent_and_answers_to_older_states_answer_nothing() {
+    fn what_may_be_late_consent_is_no_sure_answer_but_once() {
         let mut seat = seat();
-        assert!(seat.is_answer(b"{}", 1));
+        assert!(seat.is_answer(b"{}"));
         seat.note_silence();
-        assert!(!seat.is_answer(br#"{"agent_id":"me","agent_name":"Late"}"#, 1));
+        assert!(!seat.is_answer(br#"{"agent_id":"me","agent_name":"Late"}"#));
         assert_eq!(seat.name, "Late");
-        assert!(seat.take_bare_reply() && !seat.take_bare_reply());
-        assert!(seat.is_answer(br#"{"agent_id":"me"}"#, 1));
-        assert!(!seat.is_answer(br#"{"agent_id":"me","epoch":1}"#, 2));
-        assert!(seat.is_answer(br#"{"agent_id":"me","epoch":2}"#, 2));
+        assert!(seat.is_answer(br#"{"agent_id":"me"}"#));
         seat.note_silence();
-        assert!(seat.is_answer(br#"{"agent_id":"me","actions":[]}"#, 3));
+        assert!(seat.is_answer(br#"{"agent_id":"me","actions":[]}"#));
     }
 
     #[test]

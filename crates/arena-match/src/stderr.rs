@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -17,12 +18,27 @@ const KEPT: (usize, usize) = (256 << 10, 64 << 10);
 /// An agent that logs more than this is no agent but a flood. Nothing is read from it any more.
 const FLOOD: u64 = 64 << 20;
 
+/// What Python, Node.js, C++, Rust, Java, Go and the C library say when memory runs out.
+const OUT_OF_MEMORY: [&str; 7] = [
+    "MemoryError",
+    "heap out of memory",
+    "bad_alloc",
+    "memory allocation of",
+    "OutOfMemoryError",
+    "out of memory",
+    "Cannot allocate memory",
+];
+
+/// In how many bytes at the end of a log that is looked for.
+const LAST_WORDS: usize = 4 << 10;
+
 /// How often the thread looks whether the agent is gone, although somebody may still hold its pipe.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The reader of one agent's stderr.
 pub struct Stderr {
-    thread: Option<JoinHandle<Log>>,
+    thread: Option<JoinHandle<()>>,
+    log: Arc<Mutex<Log>>,
     is_flooding: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
 }
@@ -34,11 +50,12 @@ impl Stderr {
     /// When the system gives no thread.
     pub fn read(pipe: OwnedFd) -> io::Result<Stderr> {
         let (is_flooding, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let log = Arc::new(Mutex::new(Log::default()));
         let thread = {
-            let (is_flooding, is_over) = (is_flooding.clone(), is_over.clone());
-            thread::Builder::new().name("stderr".to_owned()).spawn(move || read(&pipe, &is_flooding, &is_over))?
+            let (log, is_flooding, is_over) = (log.clone(), is_flooding.clone(), is_over.clone());
+            thread::Builder::new().name("stderr".to_owned()).spawn(move || read(&pipe, &log, &is_flooding, &is_over))?
         };
-        Ok(Stderr { thread: Some(thread), is_flooding, is_over })
+        Ok(Stderr { thread: Some(thread), log, is_flooding, is_over })
     }
 
     /// Whether the agent has logged more than is ever read.
@@ -46,34 +63,53 @@ impl Stderr {
         self.is_flooding.load(Ordering::Relaxed)
     }
 
+    /// Waits at most this long until all is read that an agent wrote which has ended.
+    pub fn wait(&self, within: Duration) {
+        let by = Instant::now() + within;
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether the agent's last words are that memory ran out, as the usual runtimes say it.
+    pub fn tells_of_memory(&self) -> bool {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = if log.tail.is_empty() { &log.head } else { &log.tail };
+        let last = &end[end.len().saturating_sub(LAST_WORDS)..];
+        OUT_OF_MEMORY.iter().any(|words| memchr::memmem::find(last, words.as_bytes()).is_some())
+    }
+
     /// What was logged, now that all processes of the agent are gone.
     pub fn finish(&mut self) -> Log {
         self.is_over.store(true, Ordering::Relaxed);
-        // A thread that panicked has said so itself; then there is no log.
-        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so itself; what it had read until then is there.
+            let _ = thread.join();
+        }
+        std::mem::take(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn read(pipe: &OwnedFd, is_flooding: &AtomicBool, is_over: &AtomicBool) -> Log {
-    let (mut log, mut total, mut chunk) = (Log::default(), 0, [0; 16 << 10]);
+fn read(pipe: &OwnedFd, log: &Mutex<Log>, is_flooding: &AtomicBool, is_over: &AtomicBool) {
+    let (mut total, mut chunk) = (0, [0; 16 << 10]);
     loop {
         match rustix::io::read(pipe, &mut chunk[..]) {
-            Ok(0) => return log,
+            Ok(0) => return,
             Ok(read) => {
                 total += read as u64;
-                log.add(&chunk[..read]);
+                log.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..read]);
             }
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if is_over.load(Ordering::Relaxed) => return log,
+            Err(Errno::AGAIN) if is_over.load(Ordering::Relaxed) => return,
             Err(Errno::AGAIN) => {
                 // Whether something came or the time is over: the next read tells.
                 let _ = poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&LOOK));
             }
-            Err(_) => return log,
+            Err(_) => return,
         }
         if total > FLOOD {
             is_flooding.store(true, Ordering::Relaxed);
-            return log;
+            return;
         }
     }
 }

@@ -109,13 +109,13 @@ impl<'a> Session<'a> {
     ) -> Result<(Answer, Duration), MatchError> {
         let (seat, body) = (&mut self.seat, &self.body);
         let mut requests = [Request::new(&mut self.link, 0, message, patience, Instant::now())];
-        ask_fairly(&mut requests, self.called_off, |_, line| is_answer(seat, line), |_| body.kept_waiting())?;
+        ask_fairly(&mut requests, self.called_off, |_, line| is_answer(seat, line), |_| body.spent())?;
         let [request] = requests;
         let (answer, used) = (request.answer.unwrap_or(Answer::Interrupted), request.used);
         self.line.clear();
         match answer {
             Answer::Interrupted => return Err(MatchError::CalledOff),
-            Answer::Line => self.line.extend_from_slice(self.link.line()),
+            Answer::Line | Answer::SetAside => self.line.extend_from_slice(self.link.line()),
             _ => {}
         }
         Ok((answer, used))
@@ -140,6 +140,7 @@ impl<'a> Session<'a> {
     pub fn describe(&mut self, answer: Answer, patience: Duration) -> String {
         match answer {
             Answer::Line | Answer::Interrupted => String::new(),
+            Answer::SetAside => "no other answer".to_owned(),
             Answer::Late => format!("no answer within {} ms", patience.as_millis()),
             Answer::Flood => "it wrote a line without end, or far too much beside its answers".to_owned(),
             Answer::Closed => self
@@ -216,13 +217,15 @@ impl<'a> Session<'a> {
                 Ok(Some(took))
             }
             _ => {
-                if answer == Answer::Late && strays.iter().any(|stray| Reply::read(stray).is_ok()) {
+                if matches!(answer, Answer::Late | Answer::SetAside)
+                    && strays.iter().any(|stray| Reply::read(stray).is_ok())
+                {
                     // It did answer, and what was wrong with it has been said.
                     return Ok(None);
                 }
                 let how = self.describe(answer, STARTUP);
                 let advice = match answer {
-                    Answer::Late => {
+                    Answer::Late | Answer::SetAside => {
                         "answer {\"pong\": \"pong\"}, and flush stdout after each line: what stays in a buffer is silence"
                     }
                     Answer::Flood => "answer each message with one line, and write nothing unasked",

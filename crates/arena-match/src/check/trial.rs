@@ -12,7 +12,7 @@ use crate::link::Answer;
 use crate::message::{self, Dialect};
 use crate::play::{MatchError, agent_ids, config, write_state};
 use crate::reply::{Claim, Reply};
-use crate::seat::quote;
+use crate::seat::{Seat, quote};
 
 /// The agent that is checked sits here.
 const OURS: SeatNumber = SeatNumber(0);
@@ -182,10 +182,9 @@ fn ask_for_step(
     if is_heartbeat {
         return heartbeat(session, message, patience, tried).map(|()| None);
     }
-    let epoch = board.epoch;
-    let (answer, used) = session.ask(message, patience, |seat, line| seat.is_answer(line, epoch))?;
+    let (answer, used) = session.ask(message, patience, Seat::is_answer)?;
     session.seat.charge(used, board.limits);
-    if answer == Answer::Line {
+    if matches!(answer, Answer::Line | Answer::SetAside) {
         tried.longest = tried.longest.max(used);
         tried.overtime += u64::from(used > limit);
     } else {

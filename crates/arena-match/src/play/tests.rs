@@ -682,23 +682,6 @@ fn no_line_counts_for_another_epoch_than_its_own() {
         stop Some("end_of_game") Some("end_of_game")
     "#]],
     );
-    // What says that it answers an older state does.
-    let stale = each(|wire, epoch| {
-        let old = json!({"agent_id": wire.id, "epoch": epoch - 1, "actions": [{"action": "say", "number": 100}]});
-        let new = json!({"agent_id": wire.id, "epoch": epoch, "actions": [{"action": "say", "number": epoch}]});
-        wire.write(&format!("{old}\n{new}\n"));
-    });
-    check(
-        LONG,
-        3,
-        stale,
-        expect![[r#"
-        GAME_ENDED after 3, a wins
-        a score 6 rank 1 faults 0
-        b score 3 rank 2 faults 0
-        stop Some("end_of_game") Some("end_of_game")
-    "#]],
-    );
     // The rest of a line that was begun before the state came is dropped with its beginning.
     let torn = each(|wire, epoch| {
         let whole = wire.answer(epoch);
