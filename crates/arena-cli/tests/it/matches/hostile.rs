@@ -105,7 +105,7 @@ const ODD: &[Row] = &[
     row("answers_by_a_move_alone", SNAKE, &[], ""),
     row("answers_by_a_move_alone", CHESS, &[], ""),
     row("answers_twice", SNAKE, &[], ""),
-    row("answers_older_states_again", CHESS, &[], ""),
+    row("counts_epochs_in_its_own_way", CHESS, &[], ""),
     row("spells_its_id_with_escapes", SNAKE, &[], ""),
     row("sends_blank_lines", SNAKE, &[], ""),
     row("has_a_name_that_steers_terminals", FOOD, &[], ""),
