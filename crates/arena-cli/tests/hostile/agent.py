@@ -216,13 +216,6 @@ def floods_with_answers(_):
 
 
 @on("state")
-def floods_with_answers_to_older_states(_):
-    line = json.dumps({"agent_id": me, "actions": [], "epoch": 0}).encode() + b"\n"
-    while True:
-        write(line * 1000)
-
-
-@on("state")
 def floods_with_blank_lines(_):
     while True:
         write(b"\r\n" * 32768)

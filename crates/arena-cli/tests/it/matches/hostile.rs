@@ -63,9 +63,7 @@ const HOSTILE: &[Row] = &[
     row("fifty_megabytes", CHESS, &["OUTPUT_LIMIT"], "beyond all bounds"),
     row("floods_with_answers", LONG, &["OUTPUT_LIMIT"], "beyond all bounds"),
     // Whichever comes first: none of it is an answer.
-    row("floods_with_answers_to_older_states", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
     row("floods_with_blank_lines", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
-    row("floods_with_answers_to_older_states", APART, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
     row("floods_with_answers", APART, &["OUTPUT_LIMIT"], "beyond all bounds"),
     row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 1000", &["OUTPUT_LIMIT"], "beyond all bounds"),
     row("never_reads", LARGE, &["TIMEOUT"], "no answer within"),
