@@ -220,6 +220,14 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_move_pages,
     // Systems deal out the processor by session first: an agent that begins new ones would take its opponent's share.
     libc::SYS_setsid,
+    // The processor and the disk are the match's to deal out: who left its core would have more than its opponent, and
+    // could slow down matches on others. That holds for others' processes, which may be the same user's, as for one's own.
+    libc::SYS_ioprio_set,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_setpriority,
     // Mounts and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -266,18 +274,6 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_shmget,
-];
-
-/// Calls that change a process, and the argument that says which one. Agents may change none but the one that calls: of
-/// the same user as the runner, or as what watches it, they could take away its files, its processor or its priority.
-const OF_A_PROCESS: [(libc::c_long, u8); 7] = [
-    (libc::SYS_prlimit64, 0),
-    (libc::SYS_sched_setaffinity, 0),
-    (libc::SYS_sched_setattr, 0),
-    (libc::SYS_sched_setparam, 0),
-    (libc::SYS_sched_setscheduler, 0),
-    (libc::SYS_setpriority, 1),
-    (libc::SYS_ioprio_set, 1),
 ];
 
 /// Calls that change files in ways for which Landlock has no rule, or make things that all of a machine's processes see.
@@ -358,9 +354,8 @@ fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccom
     let ioctls = [libc::TIOCSTI, libc::TIOCLINUX];
     let ioctls = ioctls.map(|call| SeccompRule::new(vec![is(1, call)?]));
     refused.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<Result<_, seccompiler::BackendError>>()?);
-    for (call, argument) in OF_A_PROCESS {
-        refused.insert(call, vec![SeccompRule::new(vec![differs(argument, 0)?])?]);
-    }
+    // The limits of other processes.
+    refused.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![differs(0, 0)?])?]);
     let local = u64::from(libc::AF_UNIX.unsigned_abs());
     match scope {
         Scope::Namespace => {
