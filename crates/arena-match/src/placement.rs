@@ -1,7 +1,9 @@
 //! Placement: which core a match and its agents share, and how many matches are played beside each other.
 //!
-//! A wake-up across cores costs many times one on the same core, so a match keeps its agents with it; matches are spread over cores.
+//! A wake-up across cores costs many times one on the same core, so a match keeps its agents with it; matches are spread over cores, also
+//! those of programs that run beside each other and know nothing of each other.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -22,8 +24,8 @@ pub fn stay_on(core: usize) {
     let _ = sched_setaffinity(None, &only);
 }
 
-/// Does jobs `0..count` on `workers` threads beside each other, each thread on a core of `cores` (anywhere, if that is empty), and hands
-/// each result over as it comes. `done` says whether to go on; jobs under way are finished in any case.
+/// Does jobs `0..count` on `workers` threads beside each other, each thread on a core of `cores` (anywhere, if that is empty), from a
+/// random one on, and hands each result over as it comes. `done` says whether to go on; jobs under way are finished in any case.
 pub fn spread<T: Send>(
     count: usize,
     workers: usize,
@@ -32,12 +34,13 @@ pub fn spread<T: Send>(
     mut done: impl FnMut(usize, T) -> bool,
 ) {
     let next = AtomicUsize::new(0);
+    let first = random();
     let (results, arrived) = mpsc::channel();
     thread::scope(|scope| {
         for worker in 0..workers.min(count) {
             let (results, next, job) = (results.clone(), &next, &job);
             scope.spawn(move || {
-                if let Some(core) = cores.get(worker % cores.len().max(1)) {
+                if let Some(core) = cores.get(first.wrapping_add(worker) % cores.len().max(1)) {
                     stay_on(*core);
                 }
                 loop {
@@ -57,9 +60,41 @@ pub fn spread<T: Send>(
     });
 }
 
+/// A number that differs from program to program. The process id wouldn't do: programs that start as many processes each often have ids
+/// that are all even.
+fn random() -> usize {
+    // No result depends on it, only how fast it comes.
+    RandomState::new().hash_one(std::process::id()) as usize
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn single_jobs_are_not_all_done_on_the_first_core() {
+        let cores = cores();
+        let mut used = BTreeSet::new();
+        for _ in 0..64 {
+            spread(1, 1, &cores, |_| super::cores(), |_, core| used.insert(core));
+        }
+        assert!(used.len() > 1 || cores.len() == 1, "{used:?}");
+    }
+
+    #[test]
+    fn workers_beside_each_other_are_on_different_cores() {
+        let cores = cores();
+        let begun = std::sync::Barrier::new(cores.len());
+        let mut used = BTreeSet::new();
+        let job = |_| {
+            begun.wait();
+            super::cores()
+        };
+        spread(cores.len(), cores.len(), &cores, job, |_, core| used.insert(core));
+        assert_eq!(used.len(), cores.len());
+    }
 
     #[test]
     fn every_job_is_done_once_and_each_on_a_core() {

@@ -42,7 +42,10 @@ pub(super) const ETC: [&str; 10] = [
 ];
 
 /// Devices that all programs may use.
-pub(super) const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+pub(super) const DEVICES: [&str; 4] = ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// The device that they may read only, which takes Landlock: without it there is none.
+pub(super) const ZERO: &str = "/dev/zero";
 
 /// What the agent shares with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +160,12 @@ fn setup(step: &str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Setup { step: step.to_owned(), reason: error.to_string() }
 }
 
+/// Whether the kernel has Landlock.
+pub(super) fn has_landlock() -> bool {
+    let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    needed.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
+}
+
 /// Returns the version in force, or `None` if the kernel has none.
 fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::RulesetError> {
     let all = AccessFs::from_all(NEWEST_ABI);
@@ -164,6 +173,8 @@ fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::Rules
     let mut paths: Vec<(PathBuf, BitFlags<AccessFs>)> = vec![(plan.scratch.clone(), all)];
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     paths.extend(DEVICES.map(|path| (path.into(), device)));
+    // Not to be written, since it would be shared memory without a file once more if it were mapped for writing.
+    paths.push((ZERO.into(), AccessFs::ReadFile.into()));
     match scope {
         // What isn't for the agent isn't there.
         Scope::Namespace => paths.extend([("/".into(), read), ("/tmp".into(), all)]),
@@ -220,6 +231,14 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_move_pages,
     // Systems deal out the processor by session first: an agent that begins new ones would take its opponent's share.
     libc::SYS_setsid,
+    // The processor and the disk are the match's to deal out: who left its core would have more than its opponent, and
+    // could slow down matches on others. That holds for others' processes, which may be the same user's, as for one's own.
+    libc::SYS_ioprio_set,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_setpriority,
     // Mounts and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -266,18 +285,8 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_shmget,
-];
-
-/// Calls that change a process, and the argument that says which one. Agents may change none but the one that calls: of
-/// the same user as the runner, or as what watches it, they could take away its files, its processor or its priority.
-const OF_A_PROCESS: [(libc::c_long, u8); 7] = [
-    (libc::SYS_prlimit64, 0),
-    (libc::SYS_sched_setaffinity, 0),
-    (libc::SYS_sched_setattr, 0),
-    (libc::SYS_sched_setparam, 0),
-    (libc::SYS_sched_setscheduler, 0),
-    (libc::SYS_setpriority, 1),
-    (libc::SYS_ioprio_set, 1),
+    // A pipe would hold on to pages that no process has any more, each a huge one perhaps.
+    libc::SYS_vmsplice,
 ];
 
 /// Calls that change files in ways for which Landlock has no rule, or make things that all of a machine's processes see.
@@ -315,12 +324,16 @@ const BEYOND_LANDLOCK: &[libc::c_long] = &[
 const SYS_FCHMODAT2: libc::c_long = 452;
 
 /// Calls for which programs have another way when the kernel doesn't know them: `clone3`, whose flags a filter can't see,
-/// memory that belongs to no process and so to no limit, and the ring that would do calls past the filter.
+/// memory that belongs to no process and so to no limit, the ring that would do calls past the filter, and rules of the
+/// agent's own, of which the kernel keeps as many as anybody makes.
 const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_clone3,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_restrict_self,
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
 ];
@@ -358,9 +371,20 @@ fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccom
     let ioctls = [libc::TIOCSTI, libc::TIOCLINUX];
     let ioctls = ioctls.map(|call| SeccompRule::new(vec![is(1, call)?]));
     refused.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<Result<_, seccompiler::BackendError>>()?);
-    for (call, argument) in OF_A_PROCESS {
-        refused.insert(call, vec![SeccompRule::new(vec![differs(argument, 0)?])?]);
-    }
+    // The limits of other processes.
+    refused.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![differs(0, 0)?])?]);
+    // Shared memory without a file stays allocated when it is given back and belongs to no process then, so nobody could
+    // count it. What programs share by a file lies in the scratch folder, whose size is limited.
+    let shared = u64::from((libc::MAP_SHARED | libc::MAP_ANONYMOUS).unsigned_abs());
+    refused.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![masked(3, shared, shared)?])?]);
+    // Pipes and sockets hold what nobody has read, which is the kernel's memory: no more than usual of each.
+    let larger_pipe = u64::from(libc::F_SETPIPE_SZ.unsigned_abs());
+    refused.insert(libc::SYS_fcntl, vec![SeccompRule::new(vec![is(1, larger_pipe)?])?]);
+    let of_a_socket = u64::from(libc::SOL_SOCKET.unsigned_abs());
+    let larger_buffers = [libc::SO_SNDBUF, libc::SO_RCVBUF]
+        .map(|option| SeccompRule::new(vec![is(1, of_a_socket)?, is(2, u64::from(option.unsigned_abs()))?]));
+    let larger_buffers = larger_buffers.into_iter().collect::<Result<_, seccompiler::BackendError>>()?;
+    refused.insert(libc::SYS_setsockopt, larger_buffers);
     let local = u64::from(libc::AF_UNIX.unsigned_abs());
     match scope {
         Scope::Namespace => {

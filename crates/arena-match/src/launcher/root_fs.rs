@@ -14,7 +14,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, pivot_root};
 
-use super::confine::{DEVICES, ETC};
+use super::confine::{DEVICES, ETC, ZERO, has_landlock};
 use super::exposure::is_system;
 use super::{Plan, Setup};
 use crate::process::{InForce, StartError};
@@ -124,8 +124,9 @@ fn settings(plan: &Plan) -> io::Result<()> {
 
 fn devices() -> io::Result<()> {
     make_folder(Path::new("/dev"))?;
+    let zero = has_landlock().then_some(ZERO);
     // Containers don't have all of them.
-    for device in DEVICES.map(Path::new).into_iter().filter(|device| old(device).exists()) {
+    for device in DEVICES.into_iter().chain(zero).map(Path::new).filter(|device| old(device).exists()) {
         File::create(device)?;
         mount_bind_recursive(old(device), device)?;
     }

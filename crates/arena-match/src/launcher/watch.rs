@@ -149,12 +149,9 @@ struct Used {
 impl Used {
     fn by(members: Members, count_threads: bool) -> Used {
         let mut used = Used::default();
-        let page_bytes = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
         for pid in pids(members) {
-            let resident = fs::read_to_string(format!("/proc/{pid}/statm"))
-                .ok()
-                .and_then(|statm| statm.split_ascii_whitespace().nth(1)?.parse::<u64>().ok());
-            used.memory_bytes += resident.unwrap_or(0) * page_bytes;
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            used.memory_bytes += memory_bytes(&status);
             // In a namespace the kernel counts them itself.
             if count_threads && members == Members::Descendants {
                 let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
@@ -163,6 +160,16 @@ impl Used {
         }
         used
     }
+}
+
+/// The memory of a process by its `status`: what is resident, and what doesn't count as that but is held all the same. The
+/// tables of pages grow with what is only looked at.
+fn memory_bytes(status: &str) -> u64 {
+    let counted = ["VmRSS", "VmPTE", "VmSwap", "HugetlbPages"];
+    let lines = status.lines().filter_map(|line| line.split_once(':'));
+    let sizes = lines.filter(|(name, _)| counted.contains(name));
+    let kib = sizes.filter_map(|(_, size)| size.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.sum::<u64>() * 1024
 }
 
 fn pids(members: Members) -> Vec<i32> {

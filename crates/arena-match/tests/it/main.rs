@@ -4,6 +4,7 @@
 mod agent;
 mod check;
 mod http;
+mod memory;
 mod remains;
 mod sandbox;
 mod start;
