@@ -2,10 +2,11 @@
 
 mod live;
 mod logs;
+mod recording;
 mod score;
 pub mod settings;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ use crate::terminal::can_draw;
 pub use settings::LAUNCH;
 
 use live::Live;
+use recording::Recording;
 use score::Score;
 use settings::{confinement, find_agent, find_game};
 
@@ -141,9 +143,9 @@ impl Run {
             confinement: &self.confinement,
         };
         let replay = self.replay_path(number);
-        let mut file =
-            replay.as_ref().map(|path| File::create(path).map_err(|error| cannot_write(path, &error))).transpose()?;
-        let out = file.as_mut().map(|file| file as &mut (dyn std::io::Write + Send));
+        let create = |path: &PathBuf| Recording::create(path).map_err(|error| cannot_write(path, &error));
+        let mut recording = replay.as_ref().map(create).transpose()?;
+        let out = recording.as_mut().map(|recording| recording.file() as &mut (dyn std::io::Write + Send));
         let mut live = match pace {
             Some(pace) => {
                 let stage = settings::stage(self.game, &self.options, seats, &plan.seed)?;
@@ -156,8 +158,10 @@ impl Run {
         // The last picture comes before everything else that is printed.
         drop(live);
         let mut contest = held.map_err(explain)?;
-        if let Some(path) = replay {
-            logs::write(&path, &contest)?;
+        if let (Some(path), Some(recording)) = (replay, recording) {
+            if recording.keep().map_err(|error| cannot_write(&path, &error))? {
+                logs::write(&path, &contest)?;
+            }
             contest.result.replay_file = Some(path.display().to_string());
         }
         Ok(contest)

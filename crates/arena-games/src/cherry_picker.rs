@@ -77,6 +77,9 @@ impl Game for CherryPicker {
     }
 
     fn step(&mut self, actions: &Actions<Action>, events: &mut Events) {
+        if self.termination().is_some() {
+            return;
+        }
         for (seat, world) in self.worlds.iter_mut().enumerate() {
             let seat = Seat(seat);
             world.step(&[actions.of(seat)], |_, index, reason| events.reject(seat, index, reason));

@@ -184,7 +184,7 @@ impl Game for Chess {
                 }
             },
             None => {
-                let rejected = events.rejections().iter().find(|rejected| rejected.seat == mover.0);
+                let rejected = events.rejections().iter().filter(|rejected| rejected.seat == mover.0).min();
                 let detail = match rejected {
                     Some(rejected) => format!("gave no move: {}", rejected.reason),
                     None => "gave no move".to_owned(),

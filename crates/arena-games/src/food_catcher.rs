@@ -54,6 +54,9 @@ impl Game for FoodCatcher {
     }
 
     fn step(&mut self, actions: &Actions<Action>, events: &mut Events) {
+        if self.termination().is_some() {
+            return;
+        }
         let lists: Vec<_> = (0..self.agents).map(|seat| actions.of(Seat(seat))).collect();
         self.world.step(&lists, |seat, index, reason| events.reject(Seat(seat), index, reason));
     }

@@ -26,3 +26,38 @@ pub static GAMES: [GameType; 4] = [
 pub fn find(name: &str) -> Option<&'static GameType> {
     GAMES.iter().find(|game| game.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use arena_model::Events;
+    use serde_json::json;
+
+    use super::*;
+    use crate::golden::{start, state, transcript};
+
+    // Whoever plays a replay again may be given more epochs than were played.
+    #[test]
+    fn what_comes_after_the_end_of_a_game_changes_nothing() {
+        for game_type in &GAMES {
+            let mut game = start(game_type, 2, 1, json!({"n_epochs": 3}));
+            let act = |state: &serde_json::Value| {
+                let to = state["legal_moves"][0].as_str().unwrap_or("UP");
+                json!([{"action": "move", "move": to, "actor_id": state["actors"][0]["id"], "target": [20, 20]}])
+            };
+            transcript(&mut *game, 2, 5, |_, state| Some(act(state).to_string()));
+            let see = |game: &dyn arena_model::AnyGame| {
+                let states = [0, 1].map(|seat| state(game, arena_model::Seat(seat)));
+                (game.termination(), game.scores(), states)
+            };
+            let before = see(&*game);
+            assert!(before.0.is_some(), "{}", game_type.name);
+            let (mut taken, mut events) = (Vec::new(), Events::default());
+            for _ in 0..3 {
+                let replies = [0, 1].map(|seat| act(&serde_json::from_str(&before.2[seat]).unwrap()).to_string());
+                game.play(&[Some(&replies[0]), Some(&replies[1])], &mut taken, &mut events);
+                assert_eq!(see(&*game), before, "{}", game_type.name);
+                assert!(events.forfeits().is_empty(), "{}", game_type.name);
+            }
+        }
+    }
+}

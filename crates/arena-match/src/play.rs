@@ -121,6 +121,18 @@ pub fn config(game: &dyn AnyGame, limits: TimeLimits) -> Map<String, Value> {
     config
 }
 
+/// Whether a match goes on in which so many of its agents haven't been disqualified.
+///
+/// Whoever is the only one left has won, unless it played alone from the start. In games of isolated worlds nobody's score depends on
+/// the others, so there the last one plays on, for its score.
+pub(crate) fn is_on(game: &dyn AnyGame, left: usize, seats: usize) -> bool {
+    let least = match game.game_type().mode {
+        UpdateMode::Isolated => 1,
+        UpdateMode::Alternating | UpdateMode::Simultaneous => seats.min(2),
+    };
+    left >= least && game.termination().is_none()
+}
+
 /// A match under way.
 pub struct Table<'a> {
     game: Box<dyn AnyGame>,
@@ -213,8 +225,7 @@ impl<'a> Table<'a> {
 
     fn is_on(&self) -> bool {
         let left = self.seats.iter().filter(|seat| seat.is_in()).count();
-        // Alone one may play, but not be the only one left.
-        left >= self.seats.len().min(2) && self.game.termination().is_none()
+        is_on(&*self.game, left, self.seats.len())
     }
 
     /// Ping, then the ids and the config.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use arena_model::{AgentId, AnyGame, Seat, Verdict};
+use arena_model::{AgentId, AnyGame, Seat, UpdateMode, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ pub struct Outcome {
     /// For two agents: `1-0`, `0-1` or `1/2-1/2`, from White's side, or else from the first seat's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'static, str>>,
-    /// Why the match ended, if by a disqualification.
+    /// Why the first, by seat, of those was disqualified who were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tainted_reason: Option<Verdict>,
 }
@@ -84,7 +84,7 @@ pub struct Disqualified {
     pub seat: usize,
     /// Which rule.
     pub verdict: Verdict,
-    /// What happened, in a sentence. Nothing in it depends on the clock.
+    /// What happened, in a sentence. The clock shows in it only for `TIMEOUT`, which tells what was in the bank.
     pub detail: String,
 }
 
@@ -114,7 +114,11 @@ pub fn outcome(game: &dyn AnyGame, ids: &[AgentId], out: &[Option<Disqualified>]
     };
     let reason = out.iter().flatten().next().map(|out| out.verdict);
     // A game that goes on with the rest ends by its own rules, although somebody was disqualified.
-    let termination = game.termination().filter(|_| !is_tainted || out.len() > 2);
+    let goes_on = match game.game_type().mode {
+        UpdateMode::Isolated => out.iter().any(Option::is_none),
+        UpdateMode::Alternating | UpdateMode::Simultaneous => out.len() > 2,
+    };
+    let termination = game.termination().filter(|_| !is_tainted || goes_on);
     let first = (0..ranks.len()).find(|seat| game.side(Seat(*seat)) == Some("WHITE")).unwrap_or(0);
     let result = match winner {
         _ if ranks.len() != 2 => None,

@@ -122,7 +122,8 @@ pub trait Game: Send + Sized + 'static {
     /// the runner's, and so are those of the protocol.
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
 
-    /// Plays one epoch. No action whatsoever is an error: what can't be done is rejected with a reason and changes nothing.
+    /// Plays one epoch. No action whatsoever is an error: what can't be done is rejected with a reason and changes nothing. Once
+    /// the game has ended this changes nothing at all.
     fn step(&mut self, actions: &Actions<Self::Action>, events: &mut Events);
 
     /// Takes a seat out of the game: its agent was disqualified and gives no actions from now on.
@@ -210,7 +211,8 @@ impl Events {
         self.rejections.push(Rejected { seat: seat.0, index: Some(index), reason: reason.into() });
     }
 
-    /// Notes that a seat loses by the rules for what it did.
+    /// Notes that a seat loses by the rules for what it did. If actions of it are rejected in the same epoch, the detail is the
+    /// reason of one of them, or ends with it after a colon: a replay holds only those that were taken, and is verified by that.
     pub fn forfeit(&mut self, seat: Seat, verdict: Verdict, detail: impl Into<String>) {
         self.forfeits.push(Forfeit { seat, verdict, detail: detail.into() });
     }

@@ -326,7 +326,7 @@ fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
         "seed.jsonl",
         &text.replacen("07\"", "08\"", 1),
         expect![[r#"
-        exit code 11, error: seed.jsonl: line 2: the state is another one: foods[0][0] is 6, and by the rules 0; foods[1][0] is 7, and by the rules 4; foods[1][1] is 3, and by the rules 2; and 26 more
+        exit code 11, error: seed.jsonl: line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, and by the seed b0189462-a79e-49bf-af44-0507dee5531a
     "#]],
     );
     verify(

@@ -766,6 +766,31 @@ fn in_a_world_of_its_own_each_agent_sees_itself_alone() {
 }
 
 #[test]
+fn in_a_world_of_its_own_the_last_one_plays_on() {
+    let leaves = || each(|wire, _| wire.output = File::open("/dev/null").unwrap());
+    let play = |arena: Arena| arena.play_game(arena_games::find("cherry_picker").unwrap());
+    let arena = || Arena::new(LONG, json!({"n_epochs": 4}));
+    let told = play(arena().seat(leaves()).seat(says(1)));
+    expect![[r#"
+        GAME_ENDED after 4, b wins
+        a score -10 rank 2 faults 0, CRASHED: closed its output
+        b score 0 rank 1 faults 0
+    "#]]
+    .assert_eq(&told.summary());
+    assert_eq!(told.played().outcome.tainted_reason, Some(Verdict::Crashed));
+    assert_eq!(told.heard[1].len(), 2 + 4 + 1);
+    // Of those who all leave, the match ends with the last.
+    let told = play(arena().seat(leaves()).seat(leaves()).seat(leaves()));
+    expect![[r#"
+        TAINTED after 1, DRAW wins
+        a score -10 rank 1 faults 0, CRASHED: closed its output
+        b score -10 rank 1 faults 0, CRASHED: closed its output
+        c score -10 rank 1 faults 0, CRASHED: closed its output
+    "#]]
+    .assert_eq(&told.summary());
+}
+
+#[test]
 fn two_that_fail_at_once_both_lose() {
     let cheat = |id: &'static str| {
         each(move |wire, _| {

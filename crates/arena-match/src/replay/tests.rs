@@ -46,9 +46,12 @@ fn record(
         };
         [see(0), see(1)]
     };
-    while game.termination().is_none() {
+    let is_on = |game: &dyn arena_model::AnyGame, is_out: &[Option<Disqualified>]| {
+        crate::play::is_on(game, is_out.iter().filter(|out| out.is_none()).count(), 2)
+    };
+    while is_on(&*game, &is_out) {
         epoch += 1;
-        let asked: Vec<bool> = (0..2).map(|seat| game.is_asked(SeatNumber(seat))).collect();
+        let asked: Vec<bool> = (0..2).map(|seat| is_out[seat].is_none() && game.is_asked(SeatNumber(seat))).collect();
         let seen = see(&*game, epoch, &|seat| asked[seat]);
         let mut disqualified = Vec::new();
         if epoch == out_at {
@@ -57,13 +60,14 @@ fn record(
             game.disqualify(SeatNumber(0));
         }
         let mut taken = Vec::new();
-        let is_over = game.termination().is_some() || epoch == out_at;
+        let is_over = !is_on(&*game, &is_out);
         if !is_over {
             let replies: Vec<Option<String>> = (0..2)
                 .map(|seat| {
                     let members = [b"{", &seen[seat][..], b"}"].concat();
                     let state = serde_json::from_slice(&members).unwrap();
-                    if asked[seat] { reply(epoch, seat, &state).map(|actions| actions.to_string()) } else { None }
+                    let is_heard = asked[seat] && is_out[seat].is_none();
+                    if is_heard { reply(epoch, seat, &state).map(|actions| actions.to_string()) } else { None }
                 })
                 .collect();
             let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
@@ -85,9 +89,6 @@ fn record(
                 faults: &[],
             })
             .unwrap();
-        if epoch == out_at {
-            break;
-        }
     }
     let scores = report::final_scores(&*game, &is_out);
     let ranks = report::ranks(&scores, &is_out);
@@ -168,7 +169,7 @@ fn what_was_written_is_read_and_verified_in_all_games() {
         Verified { game: "chess", epochs: 4, states: 5 }
         Verified { game: "food_catcher", epochs: 5, states: 6 }
         Verified { game: "cherry_picker", epochs: 5, states: 6 }
-        Verified { game: "cherry_picker", epochs: 3, states: 4 }
+        Verified { game: "cherry_picker", epochs: 5, states: 6 }
         Verified { game: "chess", epochs: 1, states: 2 }"#]]
     .assert_eq(&told.join("\n"));
 }
@@ -280,15 +281,7 @@ fn changed_actions_are_found() {
         "\"actions\":[[],",
         expect!["line 4: of these actions the rules take [[],[]]"],
     );
-    check_changed(
-        &replay,
-        4,
-        ",\"actions\":",
-        ",\"deeds\":",
-        expect![[
-            r#"line 5: the state is another one: foods is [[6,4],[7,3],[7,4],[2,4]], and by the rules [[6,4],[7,3],[3,6],[7,4],[2,4]]; grid.grid_string[6] is "   CS     ", and by the rules "   @CS    "; score.848cf120-ea98-44fa-a299-931255ca1761 is 1, and by the rules 0; and 3 more"#
-        ]],
-    );
+    check_changed(&replay, 4, ",\"actions\":", ",\"deeds\":", expect!["line 4: the actions are missing"]);
 }
 
 #[test]
@@ -336,7 +329,7 @@ fn changed_headers_are_found() {
         "07\"",
         "08\"",
         expect![
-            "line 2: the state is another one: foods[0][0] is 6, and by the rules 0; foods[1][0] is 7, and by the rules 4; foods[1][1] is 3, and by the rules 2; and 26 more"
+            "line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, and by the seed b0189462-a79e-49bf-af44-0507dee5531a"
         ],
     );
     check_changed(&replay, 1, "07\"", "0x\"", expect!["line 1: the seed isn't 64 hexadecimal digits"]);
@@ -354,6 +347,31 @@ fn changed_headers_are_found() {
         "\"grid_width\":11",
         expect!["line 1: `grid_width` was another constant when this was played; it is 10 now"],
     );
+    check_changed(
+        &replay,
+        1,
+        "\"config\":{",
+        "\"config\":{\"gravity\":9.81,",
+        expect!["line 1: there is no constant \"gravity\""],
+    );
+    check_changed(
+        &replay,
+        1,
+        "\"step_time_limit\":100",
+        "\"step_time_limit\":\"100\"",
+        expect![[r#"line 1: the config has no time limits: invalid type: string "100", expected u64"#]],
+    );
+    check_changed(
+        &replay,
+        1,
+        ",\"update_mode\":\"SIMULTANEOUS\"}",
+        "}",
+        expect![[r#"line 1: `update_mode` was another constant when this was played; it is "SIMULTANEOUS" now"#]],
+    );
+    let ids = agent_ids(&Seed::from_number(7), 2);
+    let renamed = replay.replace(ids[0].as_str(), "ann").replace(ids[1].as_str(), "ben");
+    expect!["line 1: the agent on seat 0 is ann, and by the seed 848cf120-ea98-44fa-a299-931255ca1761"]
+        .assert_eq(&found(&renamed));
     check_changed(&replay, 1, "\"game\":\"snake\"", "\"game\":\"ludo\"", expect!["line 1: there is no game `ludo`"]);
     check_changed(&replay, 1, "\"SIMULTANEOUS\"", "\"ISOLATED\"", expect!["line 1: `update_mode` isn't that of snake"]);
     check_changed(
@@ -374,18 +392,14 @@ fn added_disqualifications_are_found() {
         4,
         "\"remaining_overage_ms\":[1000,1000]",
         out,
-        expect![[
-            r#"line 5: the state is another one: it is {"agent_ids":["848cf120-ea98-44fa-a299-931255ca1761","b0824c…, and by the rules null"#
-        ]],
+        expect!["line 4: there are actions, and by the rules the match was over before them"],
     );
     check_changed(
         &chess(json!({}), &["e2e5"]),
         2,
         "ILLEGAL_MOVE",
         "TIMEOUT",
-        expect![[
-            r#"line 3: the result is another one: outcome.tainted_reason is "ILLEGAL_MOVE", and by the rules "TIMEOUT""#
-        ]],
+        expect!["line 2: there are actions, and by the rules the match was over before them"],
     );
 }
 
@@ -402,6 +416,90 @@ fn lines_that_are_missing_swapped_or_too_many_are_found() {
     check(&lines[..4], expect!["the replay breaks off after epoch 3, without a result"]);
     check(&lines[..1], expect!["the replay breaks off after epoch 0, without a result"]);
     check(&[&lines[..4], &[""], &lines[4..]].concat(), expect!["line 5: EOF while parsing a value, at column 0"]);
+}
+
+/// The replay with the numbers of all epochs behind `line` changed by this, those in their states too.
+fn renumbered(replay: &str, line: usize, by: i64) -> String {
+    let mut lines: Vec<String> = replay.lines().map(str::to_owned).collect();
+    for text in &mut lines[line..] {
+        for key in ["\"epoch\":", "\"epochs\":"] {
+            let parts: Vec<&str> = text.split(key).collect();
+            let moved = parts[1..].iter().map(|part| {
+                let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap();
+                format!("{key}{}{}", part[..digits].parse::<i64>().unwrap() + by, &part[digits..])
+            });
+            *text = parts[0].to_owned() + &moved.collect::<String>();
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn epochs_beyond_the_end_are_found() {
+    let replay = snakes();
+    // The last epoch a second time, as it would have been shown and played.
+    let (before, result) = replay.trim_end().rsplit_once('\n').unwrap();
+    let state = &result[result.find("\"world_state\"").unwrap()..result.len() - 1];
+    let line = format!("{{\"epoch\":9,{state},\"remaining_overage_ms\":[1000,1000],\"actions\":[[],[]]}}");
+    let longer = renumbered(&format!("{before}\n{line}\n{result}\n"), 10, 1);
+    expect!["line 10: by the rules the match was over before epoch 9"].assert_eq(&found(&longer));
+    // A header that lets the match end before it did.
+    let forage = |epochs: u64| record("food_catcher", json!({"n_epochs": epochs}), 1, 0, forager);
+    let shorter = with_line(&forage(6), 1, |text| text.replace("\"n_epochs\":6", "\"n_epochs\":3") + "\n");
+    expect!["line 5: by the rules the match was over before epoch 4"].assert_eq(&found(&shorter));
+}
+
+#[test]
+fn epochs_without_actions_are_found() {
+    let replay = snakes();
+    let lines: Vec<&str> = replay.lines().collect();
+    let empty = &lines[1][..lines[1].find(",\"actions\"").unwrap()];
+    let with_empty = [&lines[..1], &[&*format!("{empty}}}")], &lines[1..]].concat().join("\n") + "\n";
+    expect!["line 2: the actions are missing"].assert_eq(&found(&renumbered(&with_empty, 2, 1)));
+}
+
+#[test]
+fn other_lines_before_the_first_epoch_are_found() {
+    let replay = snakes();
+    let lines: Vec<&str> = replay.lines().collect();
+    let with = |at: usize, added: &[&str]| found(&([&lines[..at], added, &lines[at..]].concat().join("\n") + "\n"));
+    let handshake = r#"{"epoch":0,"remaining_overage_ms":[],"faults":[{"seat":0,"what":"late"}]}"#;
+    expect![[r#"Verified { game: "snake", epochs: 8, states: 9 }"#]].assert_eq(&with(1, &[handshake]));
+    expect!["line 3: epoch 0 comes after epoch 0"].assert_eq(&with(1, &[handshake, handshake]));
+    expect!["line 3: epoch 0 comes after epoch 1"].assert_eq(&with(2, &[handshake]));
+    let played = r#"{"epoch":0,"actions":[[],[]]}"#;
+    expect!["line 2: something was played before the first epoch"].assert_eq(&with(1, &[played]));
+    let forfeited = r#"{"epoch":0,"disqualified":[{"seat":0,"verdict":"ILLEGAL_MOVE","detail":"x"}]}"#;
+    expect!["line 2: something was played before the first epoch"].assert_eq(&with(1, &[forfeited]));
+}
+
+#[test]
+fn other_reasons_of_a_forfeit_are_found() {
+    let illegal = chess(json!({}), &["e2e5"]);
+    check_changed(
+        &illegal,
+        2,
+        "\"detail\":\"\\\"e2e5",
+        "\"detail\":\"\\\"e2e6",
+        expect![[
+            r#"line 2: seat 0 forfeits for another reason: "\"e2e6\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…, and by the rules "\"e2e5\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…"#
+        ]],
+    );
+    let silent = chess(json!({}), &[]);
+    expect![[r#"Verified { game: "chess", epochs: 1, states: 2 }"#]].assert_eq(&found(&silent));
+    check_changed(
+        &silent,
+        2,
+        "gave no move",
+        "was rude",
+        expect![[r#"line 2: seat 0 forfeits for another reason: "was rude", and by the rules "gave no move""#]],
+    );
+    // What was rejected isn't taken, but it is the reason.
+    let reply = |of: Value| record("chess", json!({}), 7, 0, move |_, _, _| Some(of.clone()));
+    let claims = vec![json!({"action": "claim_draw"}); 20];
+    let wrong = json!([{"action": "claim_draw"}, {"action": "fly"}]);
+    let told = [reply(wrong), reply(json!(claims)), reply(json!(7)), reply(json!([]))].map(|replay| found(&replay));
+    assert_eq!(told, [r#"Verified { game: "chess", epochs: 1, states: 2 }"#; 4]);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::io::BufRead;
 
-use arena_model::{AnyGame, Events, Seat, Seed, Setup};
+use arena_model::{AnyGame, Events, Forfeit, Seat, Seed, Setup, TimeLimits};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::MAX_REJECTED;
 use super::read::{EpochLine, Line, Replay, ReplayError, ResultLine};
 use super::write::States;
-use crate::play::{states, write_state};
+use crate::play::{agent_ids, config, is_on, states, write_state};
 use crate::report::{self, Disqualified};
 
 /// What was found to agree.
@@ -24,7 +25,8 @@ pub struct Verified {
 
 /// Plays a replay's actions again, and compares each state, what was taken, and the result.
 ///
-/// What can't be told from a replay is whether agents really sent what it says, and what was rejected.
+/// What can't be told from a replay is what the agents really sent and when: what was rejected of it, which faults it had, who was
+/// disqualified for it by the protocol, and what the agents are called. These must only be possible.
 ///
 /// # Errors
 /// Where the replay first says something else than the rules, with the line.
@@ -47,6 +49,8 @@ struct Again {
     ids: Vec<arena_model::AgentId>,
     ids_json: Vec<u8>,
     out: Vec<Option<Disqualified>>,
+    /// Of the last line; `None` before the first.
+    last: Option<u64>,
     epoch: u64,
     compared: u64,
     states: Vec<Vec<u8>>,
@@ -65,19 +69,24 @@ impl Again {
             return Err(wrong(format!("`update_mode` isn't that of {}", header.game)));
         }
         let ids = replay.agent_ids()?;
+        let expected = agent_ids(&seed, ids.len());
+        if let Some(seat) = (0..ids.len()).find(|seat| ids[*seat] != expected[*seat]) {
+            return Err(wrong(format!(
+                "the agent on seat {seat} is {}, and by the seed {}",
+                ids[seat], expected[seat]
+            )));
+        }
         let game = game
             .start(&header.options, Setup { seed, agents: ids.clone() })
             .map_err(|error| wrong(error.to_string()))?;
-        let config = game.config();
-        if let Some((key, value)) = config.iter().find(|(key, value)| header.config.get(*key) != Some(*value)) {
-            return Err(wrong(format!("`{key}` was another constant when this was played; it is {value} now")));
-        }
+        check_config(&*game, &header.config).map_err(wrong)?;
         Ok(Again {
             ids_json: serde_json::to_vec(&ids).expect("ids are texts"),
             out: vec![None; ids.len()],
             states: vec![Vec::new(); ids.len()],
             ids,
             game,
+            last: None,
             epoch: 0,
             compared: 0,
             events: Events::default(),
@@ -85,11 +94,15 @@ impl Again {
     }
 
     fn check_epoch(&mut self, line: &EpochLine) -> Result<(), String> {
-        if line.epoch == 0 && self.epoch == 0 {
-            return self.disqualify(&line.disqualified);
+        let last = self.last.replace(line.epoch);
+        if line.epoch == 0 && last.is_none() {
+            return self.check_handshake(line);
         }
         if line.epoch != self.epoch + 1 {
             return Err(format!("epoch {} comes after epoch {}", line.epoch, self.epoch));
+        }
+        if !self.is_on() {
+            return Err(format!("by the rules the match was over before epoch {}", line.epoch));
         }
         self.epoch = line.epoch;
         for (number, state) in self.states.iter_mut().enumerate() {
@@ -102,8 +115,17 @@ impl Again {
         let (of_game, of_protocol): (Vec<Disqualified>, Vec<Disqualified>) =
             line.disqualified.iter().cloned().partition(|out| out.verdict.is_of_the_game());
         self.disqualify(&of_protocol)?;
-        let Some(actions) = &line.actions else { return Ok(()) };
-        let actions = actions.get();
+        let actions = match (&line.actions, self.is_on()) {
+            (Some(actions), true) => actions.get(),
+            (None, true) => return Err("the actions are missing".to_owned()),
+            (Some(_), false) => {
+                return Err("there are actions, and by the rules the match was over before them".to_owned());
+            }
+            (None, false) if !of_game.is_empty() || !line.rejected.is_empty() => {
+                return Err("something came of actions, and there are none".to_owned());
+            }
+            (None, false) => return Ok(()),
+        };
         let lists: Vec<Option<&RawValue>> =
             serde_json::from_str(actions).map_err(|error| format!("the actions can't be read: {error}"))?;
         let replies: Vec<Option<&str>> = lists.into_iter().map(|list| list.map(RawValue::get)).collect();
@@ -113,17 +135,61 @@ impl Again {
             let taken = serde_json::from_slice(&taken).unwrap_or_default();
             return Err(format!("of these actions the rules take {}", shortly(&taken)));
         }
-        let forfeited: Vec<usize> = self.events.forfeits().iter().map(|forfeit| forfeit.seat.0).collect();
-        let recorded: Vec<usize> = of_game.iter().map(|out| out.seat).collect();
-        if forfeited != recorded {
-            return Err(format!("by the rules the seats {forfeited:?} forfeit, and the replay says {recorded:?}"));
-        }
+        self.check_forfeits(&of_game, line)?;
         self.disqualify(&of_game)
     }
 
+    /// Who was out before the first epoch. Of the game there is nothing yet.
+    fn check_handshake(&mut self, line: &EpochLine) -> Result<(), String> {
+        let is_played = line.actions.is_some() || line.world_state.is_some() || line.worlds.is_some();
+        let is_of_the_game = line.disqualified.iter().any(|out| out.verdict.is_of_the_game());
+        match is_played || is_of_the_game || !line.rejected.is_empty() {
+            true => Err("something was played before the first epoch".to_owned()),
+            false => self.disqualify(&line.disqualified),
+        }
+    }
+
+    /// Those who forfeit by the rules must be those of the replay, for the same reason.
+    fn check_forfeits(&self, recorded: &[Disqualified], line: &EpochLine) -> Result<(), String> {
+        // A replay has them by seat.
+        let mut forfeits: Vec<&Forfeit> = self.events.forfeits().iter().collect();
+        forfeits.sort_by_key(|forfeit| forfeit.seat);
+        let by_rules: Vec<_> = forfeits.iter().map(|forfeit| (forfeit.seat.0, forfeit.verdict)).collect();
+        let recorded_ones: Vec<_> = recorded.iter().map(|out| (out.seat, out.verdict)).collect();
+        if by_rules != recorded_ones {
+            let seats = |list: &[(usize, _)]| list.iter().map(|(seat, _)| *seat).collect::<Vec<usize>>();
+            let (by_rules, recorded) = (seats(&by_rules), seats(&recorded_ones));
+            return Err(format!("by the rules the seats {by_rules:?} forfeit, and the replay says {recorded:?}"));
+        }
+        for (forfeit, recorded) in forfeits.iter().zip(recorded) {
+            // What was rejected isn't played again, so the reason may stand among the rejections instead.
+            let reasons: Vec<&str> = (line.rejected.iter())
+                .filter(|rejected| rejected.seat == recorded.seat)
+                .map(|rejected| &*rejected.reason)
+                .collect();
+            let detail = recorded.detail.as_str();
+            let is_reason = detail == forfeit.detail && reasons.is_empty()
+                || reasons.iter().any(|reason| detail == *reason || detail == format!("{}: {reason}", forfeit.detail))
+                || reasons.len() > MAX_REJECTED;
+            if !is_reason {
+                return Err(format!(
+                    "seat {} forfeits for another reason: {}, and by the rules {}",
+                    recorded.seat,
+                    shortly(&json!(detail)),
+                    shortly(&json!(reasons.first().unwrap_or(&forfeit.detail.as_str())))
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_on(&self) -> bool {
+        let left = self.out.iter().filter(|out| out.is_none()).count();
+        is_on(&*self.game, left, self.out.len())
+    }
+
     fn check_result(&mut self, line: &ResultLine) -> Result<(), String> {
-        let in_game = self.out.iter().filter(|out| out.is_none()).count();
-        if self.game.termination().is_none() && in_game >= self.out.len().min(2) {
+        if self.is_on() {
             return Err("the match isn't over yet".to_owned());
         }
         for (number, state) in self.states.iter_mut().enumerate() {
@@ -172,6 +238,20 @@ impl Again {
         let (recorded, expected) = (read(recorded), read(&expected));
         let path = if expected.is_array() { "worlds" } else { "" };
         Err(format!("the state is another one: {}", differences(path, &recorded, &expected)))
+    }
+}
+
+/// The header's config must be what the agents were told of this game, with the time limits that it names itself.
+fn check_config(game: &dyn AnyGame, recorded: &Map<String, Value>) -> Result<(), String> {
+    let limits: TimeLimits = serde_json::from_value(Value::Object(recorded.clone()))
+        .map_err(|error| format!("the config has no time limits: {error}"))?;
+    let expected = config(game, limits);
+    if let Some((key, value)) = expected.iter().find(|(key, value)| recorded.get(*key) != Some(*value)) {
+        return Err(format!("`{key}` was another constant when this was played; it is {value} now"));
+    }
+    match recorded.keys().find(|key| !expected.contains_key(*key)) {
+        Some(key) => Err(format!("there is no constant {}", shortly(&json!(key)))),
+        None => Ok(()),
     }
 }
 

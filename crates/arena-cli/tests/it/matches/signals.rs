@@ -1,5 +1,7 @@
 //! The runner is interrupted, told to end, or killed while agents play.
 
+use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -80,4 +82,39 @@ fn a_series_of_games_is_called_off_as_a_whole() {
     for line in finished.run.stdout.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap();
     }
+}
+
+#[test]
+fn a_match_without_a_result_leaves_an_older_replay_alone() {
+    for signal in [Signal::INT, Signal::KILL] {
+        let room = Room::new();
+        let (slow, replay) = (room.agent("mute"), room.file("game.jsonl"));
+        fs::write(&replay, "older").unwrap();
+        let options = ["match", "run", "food_catcher", "--step-ms", "86400000", "--replay", &replay];
+        let running = room.start(&[&options[..], &["--agent", &slow, "--agent", &slow]].concat());
+        room.wait_for_processes(2);
+        running.signal(signal);
+        running.finish();
+        room.check_nothing_remains_soon();
+        assert_eq!(fs::read_to_string(&replay).unwrap(), "older", "{signal:?}");
+        let names = fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let beside: Vec<String> = names.filter(|name| name.contains("game.")).collect();
+        // Whoever is killed can't clear up, but what is left can't be taken for a replay.
+        let most = if signal == Signal::KILL { 2 } else { 1 };
+        assert!(
+            beside.len() <= most && beside.iter().all(|name| name == "game.jsonl" || name.contains(".partial-")),
+            "{beside:?}"
+        );
+    }
+}
+
+#[test]
+fn a_replay_that_is_no_file_has_no_logs_beside_it() {
+    let room = Room::new();
+    let agent = room.agent("honest");
+    let options = ["food_catcher", "--set", "n_epochs=3", "--replay", "/dev/null"];
+    let finished = room.play(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat());
+    assert_eq!(finished.result().unwrap()["replay_file"], "/dev/null");
+    assert!(!Path::new("/dev/null.seat0.log").exists());
+    room.check_nothing_remains();
 }
