@@ -42,6 +42,8 @@ pub struct Command {
     pub args: Vec<OsString>,
     /// The agent's own folder, which it may read.
     pub folder: PathBuf,
+    /// The files and folders that make up the agent, as far as the user named them: no opponent may see them.
+    pub own: Vec<PathBuf>,
 }
 
 /// What a user named isn't an agent. A sentence for whoever typed it.
@@ -143,6 +145,9 @@ impl Agent {
                 _ => arg.into(),
             })
             .collect();
+        let by_path = program.contains('/').then(|| found.canonicalize().ok()).flatten();
+        let files = args.iter().map(PathBuf::from).filter(|path| path.is_absolute() && path.is_file());
+        let own = by_path.into_iter().chain(files).collect();
         let script = args.iter().find_map(|arg| Path::new(arg).file_stem().filter(|_| Path::new(arg).is_absolute()));
         let name =
             script.or(found.file_stem()).map_or_else(|| program.clone(), |name| name.to_string_lossy().into_owned());
@@ -153,7 +158,7 @@ impl Agent {
             name,
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
-            channel: Channel::Stdio(Command { program: found, args, folder }),
+            channel: Channel::Stdio(Command { program: found, args, folder, own }),
         })
     }
 }
@@ -186,13 +191,15 @@ impl Command {
         let mode = fs::metadata(&file).map_or(0, |metadata| metadata.permissions().mode());
         let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == ending).map(|(_, program)| *program);
+        let mut own = vec![path.to_owned()];
+        own.extend(is_folder.then(|| file.clone()));
         match (mode & 0o111 != 0, interpreter) {
-            (true, _) => Ok(Command { program: file, args: Vec::new(), folder: folder.to_owned() }),
+            (true, _) => Ok(Command { program: file, args: Vec::new(), folder: folder.to_owned(), own }),
             (false, Some(interpreter)) => {
                 let program = which(interpreter, search).ok_or_else(|| {
                     AgentError(format!("{text} needs `{interpreter}`, and there is no such program in PATH"))
                 })?;
-                Ok(Command { program, args: vec![file.into_os_string()], folder: folder.to_owned() })
+                Ok(Command { program, args: vec![file.into_os_string()], folder: folder.to_owned(), own })
             }
             (false, None) => Err(AgentError(format!("{} isn't executable (chmod +x makes it so)", file.display()))),
         }
@@ -259,23 +266,28 @@ mod tests {
 
     #[test]
     fn files_folders_and_addresses_are_agents() {
-        check("bot", expect![[r#"bot None Both Stdio(Command { program: "ROOT/bot", args: [], folder: "ROOT" })"#]]);
+        check(
+            "bot",
+            expect![[
+                r#"bot None Both Stdio(Command { program: "ROOT/bot", args: [], folder: "ROOT", own: ["ROOT/bot"] })"#
+            ]],
+        );
         check(
             "bot.py",
             expect![[
-                r#"bot None Both Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/bot.py"], folder: "ROOT" })"#
+                r#"bot None Both Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/bot.py"], folder: "ROOT", own: ["ROOT/bot.py"] })"#
             ]],
         );
         check(
             "native",
             expect![[
-                r#"native None Both Stdio(Command { program: "ROOT/native/agent", args: [], folder: "ROOT/native" })"#
+                r#"native None Both Stdio(Command { program: "ROOT/native/agent", args: [], folder: "ROOT/native", own: ["ROOT/native", "ROOT/native/agent"] })"#
             ]],
         );
         check(
             "script",
             expect![[
-                r#"Script Some("2") Flat Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/script/agent.py"], folder: "ROOT/script" })"#
+                r#"Script Some("2") Flat Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/script/agent.py"], folder: "ROOT/script", own: ["ROOT/script", "ROOT/script/agent.py"] })"#
             ]],
         );
         check("far", expect![[r#"far None Both Http("http://127.0.0.1:9/x")"#]]);
@@ -310,6 +322,7 @@ mod tests {
             program: root.join("bin/python3"),
             args: ["-u".into(), root.join("bot.py").into_os_string(), "--level=3".into()].into(),
             folder: root.clone(),
+            own: vec![root.join("bot.py")],
         };
         assert_eq!((agent.name.as_str(), agent.channel), ("bot", Channel::Stdio(command)));
         let error = Agent::command(&["python9".to_owned()], search.to_str().unwrap()).unwrap_err();

@@ -138,7 +138,7 @@ fn owner_logs(played: Played) -> Vec<OwnerLog> {
 /// Starts all agents at once and seats them; tells what is in force. An agent that doesn't start is seated and out.
 fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
     let started: Vec<Result<Started, StartError>> =
-        (plan.agents.iter()).map(|agent| start(agent, plan.confinement, plan.limits)).collect();
+        (plan.agents.iter()).map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan))).collect();
     let mut sandbox = Value::Null;
     let mut players = Vec::new();
     for (number, (started, agent)) in started.into_iter().zip(&plan.agents).enumerate() {
@@ -167,7 +167,7 @@ pub(crate) fn start_one(
     confinement: &Confinement,
     limits: TimeLimits,
 ) -> Result<(Link, Box<dyn Body>), StartError> {
-    start(agent, confinement, limits)?.settle(&mut Value::Null)
+    start(agent, confinement, limits, Vec::new())?.settle(&mut Value::Null)
 }
 
 /// An agent that was told to start.
@@ -176,7 +176,22 @@ enum Started {
     Server(Link, http::Server),
 }
 
-fn start(agent: &Agent, confinement: &Confinement, limits: TimeLimits) -> Result<Started, StartError> {
+/// What belongs to the other agents of a match and not to this one as well.
+fn others(agent: &Agent, plan: &Plan<'_>) -> Vec<PathBuf> {
+    let own = |agent: &Agent| match &agent.channel {
+        Channel::Stdio(command) => command.own.clone(),
+        Channel::Http(_) => Vec::new(),
+    };
+    let mine = own(agent);
+    plan.agents.iter().flat_map(|other| own(other)).filter(|path| !mine.contains(path)).collect()
+}
+
+fn start(
+    agent: &Agent,
+    confinement: &Confinement,
+    limits: TimeLimits,
+    hidden: Vec<PathBuf>,
+) -> Result<Started, StartError> {
     match &agent.channel {
         Channel::Stdio(command) => {
             let spec = Spec {
@@ -185,6 +200,7 @@ fn start(agent: &Agent, confinement: &Confinement, limits: TimeLimits) -> Result
                 folder: command.folder.clone(),
                 env: Vec::new(),
                 expose: confinement.expose.clone(),
+                hidden,
                 sandbox: confinement.mode,
                 limits: confinement.limits,
             };

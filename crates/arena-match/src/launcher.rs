@@ -54,6 +54,8 @@ struct Plan {
     env: Vec<(OsString, OsString)>,
     folder: PathBuf,
     exposures: Vec<Exposure>,
+    /// Places in the exposures at which the agent finds nothing.
+    hidden: Vec<PathBuf>,
     limits: Limits,
     confined: bool,
     scratch: PathBuf,
@@ -130,13 +132,13 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
     let found = program::find(&order.program, &order.search_path)?;
     let confined = order.sandbox != SandboxMode::Off;
     let mut in_force = InForce { limits: order.limits, user_id: geteuid().as_raw(), ..InForce::default() };
-    let mut exposures = Vec::new();
+    let (mut exposures, mut hidden) = (Vec::new(), Vec::new());
     let mut search_path = order.search_path.clone();
     if confined {
         let places = exposure::Places { home: order.home.clone(), search_path: &order.search_path };
         let mut chosen = exposure::choose(&found, order, &places)?;
         in_force.missing.append(&mut chosen.notes);
-        exposures = chosen.exposures;
+        (exposures, hidden) = (chosen.exposures, chosen.hidden);
         search_path = exposure::visible_path(&order.search_path, &exposures);
     }
     let mut env = vec![(OsString::from("PATH"), search_path), ("LANG".into(), "C.UTF-8".into())];
@@ -151,6 +153,7 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
         env,
         folder: order.folder.clone(),
         exposures,
+        hidden,
         limits: order.limits,
         confined,
         scratch: PathBuf::new(),

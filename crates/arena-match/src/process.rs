@@ -76,6 +76,9 @@ pub struct Spec {
     pub env: Vec<(OsString, OsString)>,
     /// Further files and folders that the agent may read.
     pub expose: Vec<PathBuf>,
+    /// Files and folders that the agent can't read although they lie in what it may: its opponents', where they share a
+    /// folder. What the agent itself is started from can't be hidden from it.
+    pub hidden: Vec<PathBuf>,
     /// Whether it is confined.
     pub sandbox: SandboxMode,
     /// What it may use.
@@ -188,6 +191,7 @@ fn order(spec: &Spec) -> io::Result<Order> {
         search_path: given.or_else(|| env::var_os("PATH")).unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
         home: env::home_dir(),
         expose: spec.expose.iter().map(path::absolute).collect::<io::Result<_>>()?,
+        hidden: spec.hidden.iter().map(path::absolute).collect::<io::Result<_>>()?,
         sandbox: spec.sandbox,
         limits: spec.limits,
         scratch_in: env::temp_dir(),

@@ -160,6 +160,25 @@ fn setup(step: &str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Setup { step: step.to_owned(), reason: error.to_string() }
 }
 
+/// Adds what of a file or folder may be read, which is all of it but what is hidden. Rules can only allow, so a folder with
+/// something hidden in it is allowed by its entries, and what appears there later stays closed.
+fn around_hidden(path: &Path, hidden: &[PathBuf], paths: &mut Vec<(PathBuf, BitFlags<AccessFs>)>) {
+    if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        return;
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        paths.push((path.to_owned(), AccessFs::from_read(NEWEST_ABI)));
+        return;
+    }
+    // Names can be listed, also those of what is hidden.
+    paths.push((path.to_owned(), AccessFs::ReadDir.into()));
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    // A rule for a link would hold for what it leads to, wherever that is.
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
+        around_hidden(&entry.path(), hidden, paths);
+    }
+}
+
 /// Whether the kernel has Landlock.
 pub(super) fn has_landlock() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
@@ -184,7 +203,9 @@ fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::Rules
             paths.extend(["/usr", "/bin", "/sbin"].map(|path| (path.into(), read)));
             paths.extend(ETC.map(|name| (Path::new("/etc").join(name), read)));
             paths.extend(top_level_libs().map(|path| (path, read)));
-            paths.extend(plan.exposures.iter().map(|exposure| (exposure.at.clone(), read)));
+            for exposure in &plan.exposures {
+                around_hidden(&exposure.at, &plan.hidden, &mut paths);
+            }
             paths.push((own, read));
         }
     }

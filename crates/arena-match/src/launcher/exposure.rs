@@ -45,7 +45,11 @@ pub(super) struct Places<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     pub exposures: Vec<Exposure>,
+    /// Places in the exposures at which it finds nothing.
+    pub hidden: Vec<PathBuf>,
     pub notes: Vec<String>,
+    /// What the agent is started from.
+    needed: Vec<PathBuf>,
 }
 
 /// Chooses what an agent sees.
@@ -78,6 +82,7 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     chosen.follow(program, order, places, &mut steps);
     chosen.exposures.sort_by_key(|exposure| exposure.at.as_os_str().len());
     chosen.exposures.dedup();
+    chosen.hide(order);
     Ok(chosen)
 }
 
@@ -108,6 +113,7 @@ impl Chosen {
         let mut file = program.to_owned();
         while *steps < MAX_STEPS {
             *steps += 1;
+            self.needed.push(file.clone());
             self.add_prefix(&file, order, places);
             let Ok(target) = fs::read_link(&file) else { break };
             let folder = file.parent().map(canonical).unwrap_or_default();
@@ -130,6 +136,27 @@ impl Chosen {
                 self.follow(&path, order, places, steps);
             }
         }
+    }
+
+    /// Finds out where the agent would see what is to be hidden from it. What it is itself started from, or the user shows to
+    /// it in so many words, stays visible.
+    fn hide(&mut self, order: &Order) {
+        let args = order.args.iter().map(PathBuf::from).filter(|path| path.is_absolute());
+        let named = order.expose.iter().chain([&order.folder]).cloned();
+        let needed: Vec<PathBuf> =
+            self.needed.iter().cloned().chain(args).chain(named).map(|p| canonical(&p)).collect();
+        for path in order.hidden.iter().map(|path| canonical(path)) {
+            if is_system(&path) || needed.iter().any(|needed| needed.starts_with(&path)) {
+                continue;
+            }
+            let around = self.exposures.iter().filter_map(|exposure| {
+                let below = path.strip_prefix(&exposure.source).ok()?;
+                Some(exposure.at.components().chain(below.components()).collect::<PathBuf>())
+            });
+            self.hidden.extend(around);
+        }
+        self.hidden.sort();
+        self.hidden.dedup();
     }
 
     /// Adds the installation that a program belongs to: for one in `bin` or `shims` the folder above, for others theirs.
@@ -214,6 +241,7 @@ mod tests {
             search_path: search_path.into(),
             home: Some(home.to_owned()),
             expose: Vec::new(),
+            hidden: Vec::new(),
             sandbox: SandboxMode::On,
             limits: Limits::NONE,
             scratch_in: PathBuf::new(),

@@ -40,6 +40,7 @@ pub(super) fn build(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Re
     for exposure in &plan.exposures {
         show(&exposure.source, &exposure.at).setup(&format!("showing {}", exposure.at.display()))?;
     }
+    hide(&plan.hidden).setup("hiding what is others'")?;
     if let Err(error) = processes() {
         in_force.missing.push(format!(
             "The system allows agents no view of their processes in /proc ({error}), so their memory is limited for \
@@ -171,6 +172,27 @@ fn show(source: &Path, at: &Path) -> io::Result<()> {
         File::create_new(at)?;
     }
     Ok(mount_bind_recursive(&source, at)?)
+}
+
+/// Puts something that nobody can open in front of these files and folders.
+fn hide(paths: &[PathBuf]) -> io::Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let (file, folder) = (Path::new("/.file"), Path::new("/.folder"));
+    File::create_new(file)?.set_permissions(Permissions::from_mode(0o000))?;
+    DirBuilder::new().mode(0o000).create(folder)?;
+    for path in paths {
+        match path.metadata() {
+            Ok(metadata) => mount_bind_recursive(if metadata.is_dir() { folder } else { file }, path)?,
+            // In a folder that is hidden, or gone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // What is mounted stays there without a name of its own.
+    fs::remove_file(file)?;
+    fs::remove_dir(folder)
 }
 
 fn processes() -> io::Result<()> {

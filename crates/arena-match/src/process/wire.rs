@@ -33,6 +33,7 @@ pub(crate) struct Order {
     pub search_path: OsString,
     pub home: Option<PathBuf>,
     pub expose: Vec<PathBuf>,
+    pub hidden: Vec<PathBuf>,
     pub sandbox: SandboxMode,
     pub limits: Limits,
     pub scratch_in: PathBuf,

@@ -52,6 +52,7 @@ impl Agent {
             folder,
             env: Vec::new(),
             expose: Vec::new(),
+            hidden: Vec::new(),
             sandbox: mode,
             limits: Limits::default(),
         };

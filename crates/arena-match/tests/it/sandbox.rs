@@ -94,6 +94,40 @@ except OSError: pass
 }
 
 #[test]
+fn what_is_hidden_in_the_own_folder_cannot_be_read_and_all_else_can() {
+    for mode in CONFINED {
+        let text = r#"
+import helper
+sys.path.append(os.path.join(os.path.dirname(__file__), "parts"))
+import part
+def reads(name):
+    path = os.path.join(os.path.dirname(__file__), name)
+    try: return (os.listdir if os.path.isdir(path) else open)(path) is not None
+    except OSError: return False
+for name in sys.argv[1:]: print(name, reads(name))
+"#;
+        let names = ["agent", "data", "other.py", "sub", "sub/agent.py", "sub/deep/x", "parts/hidden.py", "by-link"];
+        let mut agent = Agent::python(mode, text).args(&names);
+        let folder = agent.spec.folder.clone();
+        for name in ["helper.py", "data", "other.py", "sub/agent.py", "sub/deep/x", "parts/hidden.py", "parts/part.py"]
+        {
+            fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+            fs::write(folder.join(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink("other.py", folder.join("by-link")).unwrap();
+        // What an agent is started from can't be hidden from it, and what isn't there needn't be.
+        let hidden = ["other.py", "sub", "sub/agent.py", "parts/hidden.py", "agent", "", "gone"];
+        agent.spec.hidden = hidden.iter().map(|name| folder.join(name)).collect();
+        let run = agent.run("");
+        let expected = "agent True\ndata True\nother.py False\nsub False\nsub/agent.py False\nsub/deep/x False\n\
+                        parts/hidden.py False\nby-link False\n";
+        // Names can be listed where there are no namespaces.
+        let told = if mode == CONFINED[1] { run.stdout.replace("sub True", "sub False") } else { run.stdout.clone() };
+        assert_eq!(told, expected, "{mode:?}: {run:?}");
+    }
+}
+
+#[test]
 fn no_listener_outside_can_be_reached() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();

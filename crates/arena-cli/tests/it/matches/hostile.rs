@@ -201,6 +201,31 @@ fn agents_get_at_nothing_but_their_own() {
 }
 
 #[test]
+fn agents_that_share_a_folder_do_not_see_each_other() {
+    let got_at = |sandbox: &str, is_same: bool| {
+        let room = Room::new();
+        let snoop = room.script("both", "snoops.py", super::KIT);
+        let other = room.script("both", "other.py", super::KIT);
+        let opponent = if is_same { snoop.clone() } else { other.clone() };
+        fs::write(room.path().join("both/runner.pid"), "1\n").unwrap();
+        fs::write(room.path().join("both/beside"), "").unwrap();
+        let targets = json!({"secret": room.file("both/beside"), "opponent": other, "port": 1});
+        fs::write(room.path().join("both/targets.json"), targets.to_string()).unwrap();
+        let game = ["food_catcher", "--set", "n_epochs=3", "--sandbox", sandbox];
+        let result = room.play(&[&game[..], &["--agent", &snoop, "--agent", &opponent]].concat()).result().unwrap();
+        assert_eq!(result["has_tainted_agent"], false, "{sandbox}: {result}");
+        let snoop = result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == 0).unwrap();
+        let name = snoop["name"].as_str().unwrap().to_owned();
+        (name.contains("secret"), name.contains("opponent"))
+    };
+    for sandbox in ["on", "no-namespaces"] {
+        assert_eq!(got_at(sandbox, false), (true, false), "{sandbox}");
+        // A file that isn't an opponent's is nothing special, and an agent may play against itself.
+        assert_eq!(got_at(sandbox, true), (true, true), "{sandbox}");
+    }
+}
+
+#[test]
 fn a_match_of_several_goes_on_without_the_one_that_is_out() {
     let room = Room::new();
     let agents = ["honest", "speaks_as_its_opponent", "ends_lines_as_on_windows", "exits_with_3", "sends_blank_lines"];
