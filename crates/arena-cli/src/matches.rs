@@ -105,6 +105,7 @@ impl Run {
         for agent in &mut agents {
             agent.dialect = args.dialect.unwrap_or(agent.dialect);
         }
+        settings::tell_notes(&agents);
         settings::tell_apart(&mut agents);
         let options: Map<String, Value> = args.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;

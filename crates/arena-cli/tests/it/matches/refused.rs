@@ -74,3 +74,17 @@ fn an_agent_that_cannot_be_run_loses_and_the_reason_is_told() {
     }
     room.check_nothing_remains();
 }
+
+#[test]
+fn a_manifest_beside_an_agent_that_is_a_file_sends_nobody_elsewhere() {
+    let room = Room::new();
+    let agent = room.agent("honest");
+    let manifest = r#"{"channel": "http", "url": "http://127.0.0.1:9/"}"#;
+    fs::write(room.path().join("honest/manifest.json"), manifest).unwrap();
+    let finished = run(&room, &format!("food_catcher --set n_epochs=3 HONEST -- {agent}"));
+    let result = finished.result().unwrap();
+    assert_eq!(result["has_tainted_agent"], false, "{result}");
+    assert_eq!(finished.run.stderr.matches("note: ").count(), 1, "{}", finished.run.stderr);
+    assert!(finished.run.stderr.contains("manifest.json says that the channel is http"), "{}", finished.run.stderr);
+    room.check_nothing_remains();
+}
