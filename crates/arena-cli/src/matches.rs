@@ -1,5 +1,6 @@
 //! `arena match`: matches between agents on this machine, without a server.
 
+mod files;
 mod live;
 mod logs;
 mod recording;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, Watch, cores, hold, spread};
+use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, StartError, Watch, cores, hold, spread};
 use arena_model::{GameType, Seed, TimeLimits};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -62,6 +63,7 @@ struct Numbered<'a> {
 
 fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let run = Run::of(args)?;
+    files::allow(run.games.min(args.concurrency as usize), run.agents.len())?;
     let called_off = interrupt::flag()?;
     let places = match args.affinity {
         Affinity::Share => cores(),
@@ -193,7 +195,8 @@ impl Run {
 pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,
-        MatchError::Start(_) => Exit::NoSandbox,
+        MatchError::Start(StartError::NoSandbox { .. } | StartError::Setup { .. }) => Exit::NoSandbox,
+        MatchError::Start(_) => Exit::Internal,
         MatchError::Replay(_) => Exit::CannotWrite,
         MatchError::System(_) => Exit::Internal,
         MatchError::CalledOff => Exit::Interrupted,
