@@ -9,7 +9,7 @@ use crate::args::{AgentVerb, CheckArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::explain;
-use crate::matches::settings::{confinement, find_agent, find_command, find_game};
+use crate::matches::settings::{confinement, find_agent, find_command, find_game, tell_notes};
 use crate::output::{Style, print, printable};
 
 /// How far what belongs to a sentence stands in.
@@ -27,6 +27,7 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
         Some(path) => find_agent(path)?,
         None => find_command(&args.command)?,
     };
+    tell_notes(std::slice::from_ref(&agent));
     let games: Vec<&'static GameType> = match &args.game {
         Some(name) => vec![find_game(name)?],
         None => arena_games::GAMES.iter().collect(),

@@ -1,5 +1,6 @@
 //! `arena match`: matches between agents on this machine, without a server.
 
+mod files;
 mod live;
 mod logs;
 mod recording;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, Watch, cores, hold, spread};
+use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, StartError, Watch, cores, hold, spread};
 use arena_model::{GameType, Seed, TimeLimits};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -20,7 +21,7 @@ use serde_json::{Map, Value};
 use crate::args::{Affinity, MatchVerb, RunArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::output::{self, Style, Table, print};
+use crate::output::{self, Style, Table, print, print_for_reader};
 use crate::terminal::can_draw;
 
 pub use settings::LAUNCH;
@@ -62,6 +63,7 @@ struct Numbered<'a> {
 
 fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let run = Run::of(args)?;
+    files::allow(run.games.min(args.concurrency as usize), run.agents.len())?;
     let called_off = interrupt::flag()?;
     let places = match args.affinity {
         Affinity::Share => cores(),
@@ -77,16 +79,21 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
         }
     };
     let mut score = Score::new(&run.agents);
-    let mut end = Ok(());
+    let (mut end, mut has_reader) = (Ok(()), true);
     let job = |number| run.hold(number, pace, &called_off);
     spread(run.games, args.concurrency as usize, &places, job, |number, held| {
         let told = held.and_then(|contest| run.tell(number, &contest, &mut score, style));
-        // What comes after the first failure is its consequence.
-        if let (Err(failure), Ok(())) = (told, &end) {
-            called_off.store(true, Ordering::Relaxed);
-            end = Err(failure);
+        match told {
+            // Games under way are played to their end, since each may have a replay, but nobody waits for more of them.
+            Ok(is_read) => has_reader &= is_read,
+            Err(failure) if end.is_ok() => {
+                called_off.store(true, Ordering::Relaxed);
+                end = Err(failure);
+            }
+            // What comes after the first failure is its consequence.
+            Err(_) => {}
         }
-        end.is_ok()
+        end.is_ok() && has_reader
     });
     // Also of a series that was called off: what was played was played.
     if run.games > 1 && style != Style::Json && score.games() > 0 {
@@ -105,6 +112,7 @@ impl Run {
         for agent in &mut agents {
             agent.dialect = args.dialect.unwrap_or(agent.dialect);
         }
+        settings::tell_notes(&agents);
         settings::tell_apart(&mut agents);
         let options: Map<String, Value> = args.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;
@@ -172,17 +180,17 @@ impl Run {
         Some(if self.games == 1 { path.clone() } else { path.join(format!("{}.jsonl", number + 1)) })
     }
 
-    /// Prints how a game went.
-    fn tell(&self, number: usize, contest: &Contest, score: &mut Score, style: Style) -> Result<(), Failure> {
+    /// Prints how a game went. Tells whether somebody still reads it.
+    fn tell(&self, number: usize, contest: &Contest, score: &mut Score, style: Style) -> Result<bool, Failure> {
         let result = &contest.result;
         score.add(number % self.agents.len(), result);
         match style {
-            Style::Pretty | Style::Compact if self.games == 1 => print(&score::describe(contest)),
-            Style::Pretty | Style::Compact => print(&score::line(number + 1, result)),
+            Style::Pretty | Style::Compact if self.games == 1 => print_for_reader(&score::describe(contest)),
+            Style::Pretty | Style::Compact => print_for_reader(&score::line(number + 1, result)),
             Style::Json => {
                 let number = (self.games > 1).then_some(number + 1);
                 let json = serde_json::to_string(&Numbered { number, result });
-                print(&json.map_err(|error| Failure::caused(Exit::Internal, &error))?)
+                print_for_reader(&json.map_err(|error| Failure::caused(Exit::Internal, &error))?)
             }
         }
     }
@@ -192,7 +200,8 @@ impl Run {
 pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,
-        MatchError::Start(_) => Exit::NoSandbox,
+        MatchError::Start(StartError::NoSandbox { .. } | StartError::Setup { .. }) => Exit::NoSandbox,
+        MatchError::Start(_) => Exit::Internal,
         MatchError::Replay(_) => Exit::CannotWrite,
         MatchError::System(_) => Exit::Internal,
         MatchError::CalledOff => Exit::Interrupted,

@@ -38,10 +38,15 @@ pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
 
 /// Prints `text` and a line end on stdout, at once. A reader that has gone is not a failure.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_for_reader(text).map(|_| ())
+}
+
+/// As [`print`]; tells whether there is still a reader, for those who print as long as there is one.
+pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::new(Exit::Internal, format_args!("can't write to stdout: {error}"))),
     }
 }

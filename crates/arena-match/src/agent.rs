@@ -12,7 +12,8 @@ use crate::message::Dialect;
 /// An agent that can be seated in matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// As the user named it: a path, an address, or a command line. `agent_path` in results.
+    /// As the user named it: a path, an address, or a command line; behind a folder whose manifest leads elsewhere, the address.
+    /// `agent_path` in results.
     pub path: String,
     /// What to call it unless it says its name: that of the file, the folder, or in the manifest.
     pub name: String,
@@ -22,6 +23,8 @@ pub struct Agent {
     pub dialect: Dialect,
     /// How to reach it.
     pub channel: Channel,
+    /// What its manifest asks for in vain: a sentence for whoever named it.
+    pub note: Option<String>,
 }
 
 /// How an agent is reached.
@@ -51,7 +54,8 @@ pub struct Command {
 #[error("{0}")]
 pub struct AgentError(String);
 
-/// `manifest.json` beside an agent. Keys that aren't ours are somebody else's.
+/// `manifest.json` beside an agent. Keys that aren't ours are somebody else's. It may stand beside several agents that are files, so
+/// it can neither name one of them nor say that it is elsewhere: that counts for folders only.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Manifest {
@@ -88,6 +92,7 @@ impl Agent {
                 version: None,
                 dialect: Dialect::default(),
                 channel: Channel::Http(text.to_owned()),
+                note: None,
             });
         }
         let path = Path::new(text);
@@ -103,23 +108,28 @@ impl Agent {
         };
         let name = name.map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
         let manifest = Manifest::beside(&folder)?;
-        let channel = match (manifest.channel, manifest.url) {
-            (Some(ChannelName::Http), Some(url)) => Channel::Http(url),
-            (Some(ChannelName::Http), None) => {
+        let is_http = manifest.channel == Some(ChannelName::Http);
+        let channel = match (is_http && metadata.is_dir(), manifest.url.clone()) {
+            (true, Some(url)) => Channel::Http(url),
+            (true, None) => {
                 return Err(AgentError(format!(
                     "{}: the channel is http, but `url` is missing",
                     folder.join("manifest.json").display()
                 )));
             }
-            _ => Channel::Stdio(Command::of(text, &path, &folder, metadata.is_dir(), search)?),
+            (false, _) => Channel::Stdio(Command::of(text, &path, &folder, metadata.is_dir(), search)?),
         };
+        let note = manifest.unheeded(&folder).filter(|_| !metadata.is_dir());
         Ok(Agent {
-            path: text.to_owned(),
-            // One manifest may stand beside several agents that are files; then it can't name them.
+            path: match &channel {
+                Channel::Stdio(_) => text.to_owned(),
+                Channel::Http(url) => format!("{text} ({url})"),
+            },
             name: manifest.name.filter(|_| metadata.is_dir()).unwrap_or(name),
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
             channel,
+            note,
         })
     }
 
@@ -156,6 +166,7 @@ impl Agent {
         Ok(Agent {
             path: words.join(" "),
             name,
+            note: manifest.unheeded(&folder),
             version: manifest.version,
             dialect: manifest.dialect.unwrap_or_default(),
             channel: Channel::Stdio(Command { program: found, args, folder, own }),
@@ -173,6 +184,16 @@ impl Manifest {
             Err(error) => return Err(AgentError(format!("{} can't be read: {error}", path.display()))),
         };
         serde_json::from_str(&text).map_err(|error| AgentError(format!("{}: {error}", path.display())))
+    }
+
+    /// What this manifest in `folder` asks for in vain if the agent isn't the folder itself.
+    fn unheeded(&self, folder: &Path) -> Option<String> {
+        (self.channel == Some(ChannelName::Http)).then(|| {
+            format!(
+                "{} says that the channel is http: that counts only for the folder as an agent, not for a file in it",
+                folder.join("manifest.json").display()
+            )
+        })
     }
 }
 
@@ -243,6 +264,7 @@ mod tests {
         put("script/agent.py", "", 0o644);
         put("script/manifest.json", r#"{"dialect": "flat", "name": "Script", "version": "2", "author": "x"}"#, 0o644);
         put("far/manifest.json", r#"{"channel": "http", "url": "http://127.0.0.1:9/x"}"#, 0o644);
+        put("far/bot", "", 0o755);
         put("nowhere/manifest.json", r#"{"channel": "http"}"#, 0o644);
         put("wrong/agent", "", 0o755);
         put("wrong/manifest.json", r#"{"dialect": "klingon"}"#, 0o644);
@@ -258,7 +280,11 @@ mod tests {
         let root = root.to_str().unwrap();
         let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
         let told = match Agent::find(&named, &format!("relative:{root}/bin")) {
-            Ok(Agent { name, version, dialect, channel, .. }) => format!("{name} {version:?} {dialect:?} {channel:?}"),
+            Ok(Agent { path, name, version, dialect, channel, note }) => {
+                let path = if path == named { String::new() } else { format!("{path}: ") };
+                let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
+                format!("{path}{name} {version:?} {dialect:?} {channel:?}{note}")
+            }
             Err(error) => format!("error: {error}"),
         };
         expected.assert_eq(&told.replace(root, "ROOT"));
@@ -290,7 +316,14 @@ mod tests {
                 r#"Script Some("2") Flat Stdio(Command { program: "ROOT/bin/python3", args: ["ROOT/script/agent.py"], folder: "ROOT/script", own: ["ROOT/script", "ROOT/script/agent.py"] })"#
             ]],
         );
-        check("far", expect![[r#"far None Both Http("http://127.0.0.1:9/x")"#]]);
+        check("far", expect![[r#"ROOT/far (http://127.0.0.1:9/x): far None Both Http("http://127.0.0.1:9/x")"#]]);
+        // A manifest speaks for its folder and not for the files in it.
+        check(
+            "far/bot",
+            expect![[
+                r#"bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far" }); note: ROOT/far/manifest.json says that the channel is http: that counts only for the folder as an agent, not for a file in it"#
+            ]],
+        );
         check("http://127.0.0.1:9/", expect![[r#"127.0.0.1:9 None Both Http("http://127.0.0.1:9/")"#]]);
     }
 
@@ -324,7 +357,11 @@ mod tests {
             folder: root.clone(),
             own: vec![root.join("bot.py")],
         };
-        assert_eq!((agent.name.as_str(), agent.channel), ("bot", Channel::Stdio(command)));
+        assert_eq!((agent.name.as_str(), &agent.channel), ("bot", &Channel::Stdio(command)));
+        assert_eq!(agent.note, None);
+        let words = [root.join("far/bot").to_str().unwrap().to_owned()];
+        let agent = Agent::command(&words, "").unwrap();
+        assert!(matches!(agent.channel, Channel::Stdio(_)) && agent.note.is_some(), "{:?}", agent.note);
         let error = Agent::command(&["python9".to_owned()], search.to_str().unwrap()).unwrap_err();
         expect!["there is no program `python9` to run an agent with"].assert_eq(&error.to_string());
     }

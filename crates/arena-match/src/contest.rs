@@ -151,7 +151,7 @@ fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), Ma
                 seat.disqualify(Verdict::StartupFail, error.to_string());
                 (Link::dead().map_err(MatchError::System)?, Box::new(Absent))
             }
-            Err(error) => return Err(MatchError::Start(error.to_string())),
+            Err(error) => return Err(MatchError::Start(error)),
         };
         players.push(Player { seat, link, body });
     }

@@ -28,7 +28,7 @@ pub use launcher::main as launch;
 pub use message::Dialect;
 pub use placement::{cores, spread, stay_on};
 pub use play::{Glance, MatchError, Watch, agent_ids};
-pub use process::{InForce, Launcher, Limits, SandboxMode};
+pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
 pub use replay::{
     EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine, Verified, export_pgn,
     export_reference, verify,

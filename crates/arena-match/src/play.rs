@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::body::{Body, Log};
 use crate::link::{Answer, Link, Request, ask_fairly};
 use crate::message;
+use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
 use crate::report::{self, Disqualified, Outcome};
 use crate::seat::{Fault, Seat};
@@ -45,8 +46,8 @@ pub enum MatchError {
     #[error(transparent)]
     Options(#[from] OptionsError),
     /// The processes can't be started as they should, and it isn't the agents' fault.
-    #[error("{0}")]
-    Start(String),
+    #[error(transparent)]
+    Start(StartError),
     /// The replay can't be written.
     #[error("the replay can't be written")]
     Replay(#[from] io::Error),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::args::{Sandbox, SandboxArgs};
 use crate::boards::Stage;
 use crate::exit::{Exit, Failure};
+use crate::output::note;
 
 /// The verb, hidden from people, by which this program becomes the launcher of an agent's process.
 pub const LAUNCH: &str = "launch-agent";
@@ -33,6 +34,15 @@ pub fn find_command(words: &[String]) -> Result<Agent, Failure> {
 
 fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default()
+}
+
+/// Says what manifests ask for in vain.
+pub fn tell_notes(agents: &[Agent]) {
+    let mut notes: Vec<&String> = agents.iter().filter_map(|agent| agent.note.as_ref()).collect();
+    notes.dedup();
+    for text in notes {
+        note(text);
+    }
 }
 
 /// Gives agents of the same name different ones: `bot`, `bot #2`.

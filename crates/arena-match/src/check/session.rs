@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
                 format!("doesn't start: {error}"),
                 "start it in a terminal as the arena does, in an empty folder, and mend what it complains of",
             ))),
-            false => NotStarted::System(MatchError::Start(error.to_string())),
+            false => NotStarted::System(MatchError::Start(error)),
         })?;
         let seat = Seat::new(0, id, agent.name.clone(), agent.version.clone(), dialect, limits);
         Ok(Session {

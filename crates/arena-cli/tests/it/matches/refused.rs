@@ -1,6 +1,7 @@
 //! Matches that can't be played as asked: a sentence, a named exit code, and nothing else.
 
 use std::fs;
+use std::process::Command;
 
 use super::{Finished, Room};
 
@@ -73,4 +74,46 @@ fn an_agent_that_cannot_be_run_loses_and_the_reason_is_told() {
         assert_eq!(result["scores"][0]["name"], "honest", "{result}");
     }
     room.check_nothing_remains();
+}
+
+#[test]
+fn a_manifest_beside_an_agent_that_is_a_file_sends_nobody_elsewhere() {
+    let room = Room::new();
+    let agent = room.agent("honest");
+    let manifest = r#"{"channel": "http", "url": "http://127.0.0.1:9/"}"#;
+    fs::write(room.path().join("honest/manifest.json"), manifest).unwrap();
+    let finished = run(&room, &format!("food_catcher --set n_epochs=3 HONEST -- {agent}"));
+    let result = finished.result().unwrap();
+    assert_eq!(result["has_tainted_agent"], false, "{result}");
+    assert_eq!(finished.run.stderr.matches("note: ").count(), 1, "{}", finished.run.stderr);
+    assert!(finished.run.stderr.contains("manifest.json says that the channel is http"), "{}", finished.run.stderr);
+    room.check_nothing_remains();
+}
+
+/// Runs a series in which so many games are played beside each other, by a program that may open so many files: its exit code and
+/// what it says.
+fn play_with_files(hard: u32, soft: u32, concurrency: &str) -> (Option<i32>, String) {
+    let room = Room::new();
+    let agent = room.agent("honest");
+    let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
+    let options =
+        ["match", "run", "food_catcher", "--set", "n_epochs=2", "--games", "12", "--concurrency", concurrency];
+    let agents = ["--agent", &agent, "--agent", &agent];
+    let mut command = Command::new("sh");
+    let output =
+        command.args(["-c", &limits, env!("CARGO_BIN_EXE_arena")]).args(options).args(agents).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
+    let (code, told) = play_with_files(80, 80, "12");
+    assert_eq!((code, told.lines().count()), (Some(2), 1), "{told}");
+    assert!(told.contains("`--concurrency 1` would do"), "{told}");
+    assert_eq!(play_with_files(80, 80, "1").0, Some(0));
+    // What a single game lacks is no fault of the sandbox.
+    let (code, told) = play_with_files(24, 24, "1");
+    assert!(code == Some(1) && told.contains("Too many open files"), "{code:?} {told}");
+    // What is there to be had is taken.
+    assert_eq!(play_with_files(400, 80, "12"), (Some(0), String::new()));
 }

@@ -1,13 +1,16 @@
 //! The runner is interrupted, told to end, or killed while agents play.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::{Match, Room};
+use super::{Match, PATIENCE, Room};
+use crate::program::arena;
 
 const MODES: [&str; 3] = ["on", "no-namespaces", "off"];
 
@@ -117,4 +120,34 @@ fn a_replay_that_is_no_file_has_no_logs_beside_it() {
     assert_eq!(finished.result().unwrap()["replay_file"], "/dev/null");
     assert!(!Path::new("/dev/null.seat0.log").exists());
     room.check_nothing_remains();
+}
+
+/// Waits for the end of a run that nobody listens to. One that goes on for too long is killed.
+fn wait(mut child: Child) -> ExitStatus {
+    let by = Instant::now() + PATIENCE;
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return status,
+            None if Instant::now() > by => child.kill().unwrap(),
+            None => thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+#[test]
+fn a_series_that_nobody_reads_any_more_stops() {
+    for json in [&["--json"][..], &[]] {
+        let room = Room::new();
+        let agent = room.agent("honest");
+        let options =
+            ["match", "run", "food_catcher", "--set", "n_epochs=2", "--games", "100000", "--concurrency", "2"];
+        let mut command = arena(&[&options[..], json, &["--agent", &agent, "--agent", &agent]].concat());
+        command.env("TMPDIR", room.path().join("tmp"));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.ends_with('\n'), "{line}");
+        assert_eq!(wait(child).code(), Some(0));
+        room.check_nothing_remains();
+    }
 }
