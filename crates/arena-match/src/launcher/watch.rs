@@ -11,6 +11,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_send_buffer_size;
+use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_open, wait};
 
 use super::descendants;
@@ -22,6 +24,12 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often when an agent is past half of what it may use, so that it can't run far beyond it in between.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How many sockets are taken for empty, as those that programs talk to their own processes by usually are.
+const FREE_SOCKETS: u64 = 64;
+
+/// How many datagrams wait at a socket of a new network namespace.
+const DATAGRAMS: u64 = 11;
 
 /// Which processes are the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,8 +166,29 @@ impl Used {
                 used.processes += u32::try_from(threads).unwrap_or(u32::MAX);
             }
         }
+        if members == Members::Namespace {
+            used.memory_bytes += in_sockets_bytes();
+        }
         used
     }
+}
+
+/// The most that can wait in the sockets of our network namespace, which are the agent's. That is the kernel's memory and
+/// counts for no process; and what was sent waits on when the sender is gone, in connections too that nobody has accepted.
+fn in_sockets_bytes() -> u64 {
+    let list = fs::read_to_string("/proc/self/net/unix").unwrap_or_default();
+    let full = list.lines().skip(1).map(|line| match line.split_ascii_whitespace().nth(4) {
+        Some("0002") => DATAGRAMS,
+        _ => 1,
+    });
+    let beyond = full.sum::<u64>().saturating_sub(FREE_SOCKETS);
+    if beyond == 0 { 0 } else { beyond * socket_bytes() }
+}
+
+/// How much a socket sends ahead. Agents can't change it.
+fn socket_bytes() -> u64 {
+    let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).and_then(|fd| socket_send_buffer_size(&fd));
+    socket.ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or(212_992)
 }
 
 /// The memory of a process by its `status`: what is resident, and what doesn't count as that but is held all the same. The

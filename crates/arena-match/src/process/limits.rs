@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Memory of all processes of the agent together, in bytes: resident, in swap, or in tables of pages; also the
-    /// private writable memory of each of them. Who asks for more than that gets none, and an agent whose processes exceed it together is ended.
+    /// Memory of all processes of the agent together, in bytes: resident, in swap, in tables of pages, and with
+    /// namespaces what fits into the sockets beyond some dozens; also the private writable memory of each of them. Who
+    /// asks for more than that gets none, and an agent whose processes exceed it together is ended.
     pub memory_bytes: Option<u64>,
     /// Processes and threads at one time.
     pub processes: Option<u32>,

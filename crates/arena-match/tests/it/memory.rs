@@ -1,6 +1,6 @@
 //! Memory that an agent could have without its being counted.
 
-use arena_match::process::{How, KillReason, Limits};
+use arena_match::process::{How, KillReason, Limits, SandboxMode};
 
 use crate::agent::{Agent, CONFINED, MODES, Run};
 
@@ -80,4 +80,40 @@ time.sleep(20)
         let run = run_in_100_mib(Agent::python(mode, text));
         assert_eq!(run.ended.how, How::Killed(KillReason::Memory), "{mode:?}: {run:?}");
     }
+}
+
+#[test]
+fn what_waits_in_sockets_counts() {
+    let connections = r#"
+listener = socket.socket(socket.AF_UNIX); listener.bind("here"); listener.listen(4096)
+for _ in range(800):
+    s = socket.socket(socket.AF_UNIX); s.connect("here"); s.setblocking(False)
+    try: s.send(bytes(150 << 10))
+    except BlockingIOError: pass
+    s.close()
+time.sleep(20)
+"#;
+    let datagrams = r#"
+held = []
+for i in range(80):
+    reader = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); reader.bind(f"at {i}"); held.append(reader)
+    for _ in range(11):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.setblocking(False)
+            s.sendto(bytes(150 << 10), f"at {i}")
+time.sleep(20)
+"#;
+    for text in [connections, datagrams] {
+        let agent = Agent::python(SandboxMode::On, text);
+        if agent.start().in_force().unwrap().namespaces.is_empty() {
+            println!("not checked: without namespaces agents have no such sockets");
+            return;
+        }
+        let run = run_in_100_mib(agent);
+        assert_eq!(run.ended.how, How::Killed(KillReason::Memory), "{run:?}");
+    }
+    let few = "held = [socket.socketpair() for _ in range(32)]; time.sleep(1); print('still here')";
+    let run = run_in_100_mib(Agent::python(SandboxMode::On, few));
+    assert_eq!(run.stdout, "still here\n");
+    assert!(run.ended.max_rss_bytes < 50 << 20, "{run:?}");
 }

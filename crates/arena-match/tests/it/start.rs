@@ -105,6 +105,25 @@ fn node_runs_within_the_default_limits() {
 }
 
 #[test]
+fn threads_of_node_share_memory() {
+    if !std::path::Path::new("/usr/bin/node").exists() {
+        println!("not checked: node, which isn't installed as /usr/bin/node");
+        return;
+    }
+    let text = r#"#!/usr/bin/node
+const { Worker } = require('worker_threads');
+const shared = new Int32Array(new SharedArrayBuffer(1 << 20));
+const wasm = new WebAssembly.Memory({ initial: 1, maximum: 16, shared: true });
+const worker = new Worker("require('worker_threads').workerData[0] = 7", { eval: true, workerData: shared });
+worker.on('exit', () => console.log(shared[0], wasm.buffer.byteLength));
+"#;
+    for mode in MODES {
+        let run = Agent::with_text(mode, text).run("");
+        assert_eq!((run.stdout.as_str(), &run.ended.how), ("7 65536\n", &How::Exited(0)), "{mode:?}: {run:?}");
+    }
+}
+
+#[test]
 fn modules_beside_the_program_can_be_imported_and_a_bare_name_is_looked_up() {
     for mode in MODES {
         let mut agent = Agent::python(mode, "import helper; print(helper.WORD)");
