@@ -54,7 +54,7 @@ fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) ->
 }
 
 /// What is said in the good agent's case as well, or when the machine is busy.
-const BESIDE_THE_POINT: [&str; 3] =
+pub const BESIDE_THE_POINT: [&str; 3] =
     ["is sent each state twice", "takes too long now and then", "is close to the limit"];
 
 /// The findings of a check in food_catcher, with the last line of the log; but not those that are beside the point.
