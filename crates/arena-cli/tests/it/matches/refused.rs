@@ -112,7 +112,7 @@ fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
     assert!(told.contains("`--concurrency 1` would do"), "{told}");
     assert_eq!(play_with_files(80, 80, "1").0, Some(0));
     // What a single game lacks is no fault of the sandbox.
-    let (code, told) = play_with_files(24, 24, "1");
+    let (code, told) = play_with_files(16, 16, "1");
     assert!(code == Some(1) && told.contains("Too many open files"), "{code:?} {told}");
     // What is there to be had is taken.
     assert_eq!(play_with_files(400, 80, "12"), (Some(0), String::new()));
