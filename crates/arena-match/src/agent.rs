@@ -321,7 +321,7 @@ mod tests {
         check(
             "far/bot",
             expect![[
-                r#"bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far" }); note: ROOT/far/manifest.json says that the channel is http: that counts only for the folder as an agent, not for a file in it"#
+                r#"bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far", own: ["ROOT/far/bot"] }); note: ROOT/far/manifest.json says that the channel is http: that counts only for the folder as an agent, not for a file in it"#
             ]],
         );
         check("http://127.0.0.1:9/", expect![[r#"127.0.0.1:9 None Both Http("http://127.0.0.1:9/")"#]]);
