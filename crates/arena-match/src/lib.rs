@@ -17,6 +17,7 @@ mod reply;
 mod report;
 mod seat;
 mod stderr;
+pub mod tournament;
 
 pub use agent::{Agent, AgentError, Channel, Command};
 pub use body::Log;
