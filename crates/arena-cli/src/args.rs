@@ -4,6 +4,7 @@
 mod admin;
 mod matches;
 mod replay;
+mod tournament;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,8 +16,9 @@ use crate::exit::EXIT_CODES;
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
-pub use matches::{Affinity, MatchVerb, RunArgs, Sandbox, SandboxArgs};
+pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
+pub use tournament::{FormatArg, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -123,6 +125,17 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: MatchVerb,
+    },
+    /// Tournaments: every agent meets the others, and nothing is lost when the machine goes down.
+    #[command(after_help = "\
+Examples:
+  arena tournament run snake --agent ./a --agent ./b --agent ./c --out snakes
+  arena tournament resume snakes    go on after Ctrl-C, or after the machine went down
+  arena tournament standings snakes")]
+    Tournament {
+        /// What to do.
+        #[command(subcommand)]
+        verb: TournamentVerb,
     },
     /// Replays: look at them, verify them, write them in other formats.
     #[command(after_help = "\

@@ -1,9 +1,9 @@
 //! `arena match`: matches between agents on this machine, without a server.
 
 mod live;
-mod logs;
+pub mod logs;
 mod score;
-mod settings;
+pub mod settings;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ pub use settings::LAUNCH;
 
 use live::Live;
 use score::Score;
+pub use score::number_of;
 use settings::{confinement, find_agent, find_game};
 
 /// Does what `arena match` was asked for.
@@ -61,7 +62,7 @@ struct Numbered<'a> {
 fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let run = Run::of(args)?;
     let called_off = interrupt::flag()?;
-    let places = match args.affinity {
+    let places = match args.play.affinity {
         Affinity::Share => cores(),
         Affinity::Any => Vec::new(),
     };
@@ -77,7 +78,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let mut score = Score::new(&run.agents);
     let mut end = Ok(());
     let job = |number| run.hold(number, pace, &called_off);
-    spread(run.games, args.concurrency as usize, &places, job, |number, held| {
+    spread(run.games, args.play.concurrency as usize, &places, job, |number, held| {
         let told = held.and_then(|contest| run.tell(number, &contest, &mut score, style));
         // What comes after the first failure is its consequence.
         if let (Err(failure), Ok(())) = (told, &end) {
@@ -101,16 +102,16 @@ impl Run {
             agents.push(settings::find_command(words)?);
         }
         for agent in &mut agents {
-            agent.dialect = args.dialect.unwrap_or(agent.dialect);
+            agent.dialect = args.play.dialect.unwrap_or(agent.dialect);
         }
         settings::tell_apart(&mut agents);
-        let options: Map<String, Value> = args.options.iter().cloned().collect();
+        let options: Map<String, Value> = args.play.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;
         let limits = TimeLimits {
-            step_ms: args.step_ms.unwrap_or(game.limits.step_ms),
-            bank_ms: args.bank_ms.unwrap_or(game.limits.bank_ms),
+            step_ms: args.play.step_ms.unwrap_or(game.limits.step_ms),
+            bank_ms: args.play.bank_ms.unwrap_or(game.limits.bank_ms),
         };
-        let seed = match &args.seed {
+        let seed = match &args.play.seed {
             Some(seed) => seed.clone(),
             None => settings::draw_seed()?,
         };
@@ -118,7 +119,7 @@ impl Run {
         if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         }
-        let confinement = confinement(&args.sandbox)?;
+        let confinement = confinement(&args.play.sandbox)?;
         Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
     }
 
@@ -184,7 +185,8 @@ impl Run {
     }
 }
 
-fn explain(error: MatchError) -> Failure {
+/// How a match failed, for the person at the terminal.
+pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,
         MatchError::Start(_) => Exit::NoSandbox,
@@ -195,7 +197,8 @@ fn explain(error: MatchError) -> Failure {
     Failure::caused(exit, &error)
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+/// A file that was asked for can't be written.
+pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
 }
 

@@ -125,6 +125,11 @@ impl Journal {
         &self.record
     }
 
+    /// Plays so many matches beside each other from now on; the plan on the disk says what it said.
+    pub fn set_concurrency(&mut self, concurrency: usize) {
+        self.record.plan.concurrency = concurrency;
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder

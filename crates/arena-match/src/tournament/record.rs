@@ -1,9 +1,11 @@
 //! What a journal says: the plan, the schedule, and what came of each match. Reads text; files are `journal.rs`'.
 
+use arena_model::{Seat, Setup};
 use arena_tournament::{RecordError, Schedule};
 
 use super::line::{ChangedLine, GameLine, Line};
 use super::plan::{Plan, PlanError};
+use crate::play::agent_ids;
 
 /// A tournament as its journal tells it.
 #[derive(Debug, Clone)]
@@ -116,6 +118,18 @@ impl Record {
     /// What came of the match of this number, from 1, if it was played.
     pub fn game(&self, number: usize) -> Option<&GameLine> {
         self.games.get(number.checked_sub(1)?)?.as_ref()
+    }
+
+    /// The seat that is named first in the match of this number, from 1: that of White, or else the first.
+    pub fn first_seat(&self, number: usize) -> usize {
+        let sides = || {
+            let fixture = self.schedule.fixture(number)?;
+            let agents = agent_ids(&fixture.seed, fixture.agents.len());
+            let setup = Setup { seed: fixture.seed.clone(), agents };
+            let game = self.plan.game().ok()?.start(&self.plan.options, setup).ok()?;
+            (0..fixture.agents.len()).find(|seat| game.side(Seat(*seat)) == Some("WHITE"))
+        };
+        sides().unwrap_or(0)
     }
 
     /// What came of all matches that were played, by number.
