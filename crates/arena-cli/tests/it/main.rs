@@ -13,5 +13,6 @@ mod log;
 mod play;
 mod program;
 mod replay;
+mod tournament;
 mod trouble;
 mod users;

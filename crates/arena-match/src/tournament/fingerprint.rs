@@ -18,7 +18,7 @@ pub fn of(paths: &[PathBuf], except: &Path) -> Result<String, (PathBuf, io::Erro
     let except = except.canonicalize().ok();
     let mut hash = Sha256::new();
     for path in paths {
-        add(path, OsStr::new(""), except.as_deref(), &mut hash).map_err(|(at, error)| (at, error))?;
+        add(path, OsStr::new(""), except.as_deref(), &mut hash)?;
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

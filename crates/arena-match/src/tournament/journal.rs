@@ -164,9 +164,7 @@ impl Journal {
     /// # Errors
     /// When it doesn't belong here, or can't be written; then the journal is what it was.
     pub fn add(&mut self, game: GameLine) -> Result<(), JournalError> {
-        let line = Line::Game(game);
-        self.append(&line)?;
-        let Line::Game(game) = line else { unreachable!("it was one a moment ago") };
+        self.append(&Line::Game(Box::new(game.clone())))?;
         self.record.add(game).map_err(|what| self.wrong(what))
     }
 

@@ -13,7 +13,7 @@ use crate::report::{Outcome, SeatResult};
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {
     /// A match was played.
-    Game(GameLine),
+    Game(Box<GameLine>),
     /// An agent isn't what it was, and the tournament goes on with it.
     Changed(ChangedLine),
 }

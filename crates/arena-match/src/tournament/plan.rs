@@ -99,7 +99,7 @@ pub enum PlanError {
     #[error("there is no game `{0}`")]
     Game(String),
     /// It isn't played by so many.
-    #[error("{game} is played by {least} to {most} agents, and not by {seats}")]
+    #[error("{game} is played by {} agents, and not by {seats}", if least == most { most.to_string() } else { format!("{least} to {most}") })]
     Seats {
         /// Its name.
         game: &'static str,
@@ -172,12 +172,12 @@ impl Plan {
             return Err(PlanError::Version(self.arena_tournament));
         }
         let game = self.game()?;
-        // What is wrong with the tournament as such comes first: fewer than two agents are too few for any game.
-        self.shape()?.check()?;
-        if !game.seats.contains(&self.seats) {
-            let (least, most) = (*game.seats.start(), *game.seats.end());
+        let (least, most) = (*game.seats.start(), *game.seats.end());
+        // Fewer than two agents are too few for any game, which is said below.
+        if !game.seats.contains(&self.seats) && self.agents.len() >= 2 {
             return Err(PlanError::Seats { game: game.name, least, most, seats: self.seats });
         }
+        self.shape()?.check()?;
         for (number, agent) in self.agents.iter().enumerate() {
             if self.agents[..number].iter().any(|other| other.name == agent.name) {
                 return Err(PlanError::Name(agent.name.clone()));

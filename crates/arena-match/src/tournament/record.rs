@@ -57,7 +57,7 @@ impl Record {
             let line: Line = serde_json::from_slice(line)
                 .map_err(|error| wrong(number, format!("this isn't the result of a match: {}", told(&error))))?;
             let added = match line {
-                Line::Game(game) => record.add(game),
+                Line::Game(game) => record.add(*game),
                 Line::Changed(changed) => record.change(changed),
             };
             added.map_err(|what| wrong(number, what))?;
