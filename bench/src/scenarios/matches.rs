@@ -230,7 +230,10 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     struct Sizes(Arc<Mutex<Vec<usize>>>);
     impl Watch for Sizes {
         fn look(&mut self, glance: Glance<'_>) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(glance.state.len());
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(glance.states.iter().map(Vec::len).max().unwrap_or(0));
         }
     }
     let confinement = confinement(SandboxMode::On)?;

@@ -2,6 +2,7 @@
 //! `args/admin.rs`.
 
 mod admin;
+mod agent;
 mod matches;
 mod replay;
 mod tournament;
@@ -16,6 +17,7 @@ use crate::exit::EXIT_CODES;
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
+pub use agent::{AgentVerb, CheckArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
 pub use tournament::{FormatArg, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
@@ -31,6 +33,7 @@ Examples:
   arena demo                        a server, and house bots that play
   arena serve                       an arena on this machine
   arena match run snake --agent ./a --agent ./b    a match between two bots
+  arena replay show game.jsonl --play              a match that was recorded, as a film
   arena challenges create psi       a session, with an invite for each player
   arena challenges join inv_…       take a seat
   arena challenges sync ID --from inv_…    what the operator says to you
@@ -136,6 +139,16 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: TournamentVerb,
+    },
+    /// Agents: find out what one gets wrong before it loses matches by it.
+    #[command(after_help = "\
+Examples:
+  arena agent check ./bot
+  arena agent check ./bot --game snake")]
+    Agent {
+        /// What to do.
+        #[command(subcommand)]
+        verb: AgentVerb,
     },
     /// Replays: look at them, verify them, write them in other formats.
     #[command(after_help = "\

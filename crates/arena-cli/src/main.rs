@@ -2,6 +2,7 @@
 //! This file only dispatches; the verbs live in a module each, what they have in common in `args`, `client` and `exit`.
 
 mod admin;
+mod agent;
 mod args;
 mod boards;
 mod challenges;
@@ -57,6 +58,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),

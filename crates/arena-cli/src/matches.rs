@@ -185,7 +185,7 @@ impl Run {
     }
 }
 
-/// How a match failed, for the person at the terminal.
+/// The failure that tells why a match, or a check, came to no result.
 pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,

@@ -104,9 +104,11 @@ pub fn note(text: &str) {
 }
 
 /// The text with control characters other than line breaks made visible, so that what strangers wrote can't steer the
-/// terminal.
+/// terminal. Nor can it turn the direction of writing, in which a name would change places with the number behind it.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let steers = |char: char| char.is_control() && char != '\n';
+    let turns =
+        |char| matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let steers = |char: char| char.is_control() && char != '\n' || turns(char);
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
@@ -212,6 +214,7 @@ mod tests {
     #[test]
     fn control_characters_become_visible() {
         assert_eq!(printable("a\nb\u{1b}[2J\r\u{9b}"), "a\nb\\u{1b}[2J\\r\\u{9b}");
-        assert_eq!(printable("ä ☃"), "ä ☃");
+        assert_eq!(printable("a\u{202e}b\u{2069}"), "a\\u{202e}b\\u{2069}");
+        assert_eq!(printable("ä ☃ א"), "ä ☃ א");
     }
 }

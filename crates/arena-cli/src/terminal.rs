@@ -46,8 +46,7 @@ impl Screen {
         }
         self.drawn.clear();
         for row in rows.iter().take(room.rows.saturating_sub(1)) {
-            row.write(columns, self.has_colours, &mut picture);
-            let width = row.width().min(columns);
+            let width = row.write(columns, self.has_colours, &mut picture);
             // In a full row the cursor is still on its last character, which would be erased too.
             picture.push_str(if width < columns { "\x1b[K\r\n" } else { "\r\n" });
             self.drawn.push(width);
@@ -126,12 +125,12 @@ mod tests {
         check(
             &[(&["one and a half", "two", "three"], 7, 3), (&["one"], 4, 3)],
             expect![[r#"
-            ESC[?25lESC[?7l\rone andESC[K\r\n
-            twoESC[K\r\n
-            ESC[JESC[?7hESC[?25h
-            ESC[?25lESC[?7l\rESC[2AoneESC[K\r\n
-            ESC[JESC[?7hESC[?25h
-        "#]],
+                ESC[?25lESC[?7l\rone and\r\n
+                twoESC[K\r\n
+                ESC[JESC[?7hESC[?25h
+                ESC[?25lESC[?7l\rESC[2AoneESC[K\r\n
+                ESC[JESC[?7hESC[?25h
+            "#]],
         );
     }
 }

@@ -199,17 +199,23 @@ mod tests {
             expected.assert_eq(&refused.map(|error| error.to_string()).unwrap_or_default());
         };
         check(json!({"grid_width": 9}), expect!["grid_width must be 10 to 1000, not 9"]);
-        check(json!({"grid_height": -1}), expect!["food_catcher: invalid value: integer `-1`, expected u32"]);
+        check(
+            json!({"grid_height": -1}),
+            expect!["food_catcher, option `grid_height`: invalid value: integer `-1`, expected u32"],
+        );
         check(json!({"max_food_sources": 65}), expect!["max_food_sources must be 1 to 64, not 65"]);
         check(json!({"actor_radius": 5}), expect!["actor_radius must be 0 to 0.9, not 5"]);
-        check(json!({"actor_speed": "fast"}), expect![[r#"food_catcher: invalid type: string "fast", expected f64"#]]);
+        check(
+            json!({"actor_speed": "fast"}),
+            expect![[r#"food_catcher, option `actor_speed`: invalid type: string "fast", expected f64"#]],
+        );
         check(json!({"actor_max_health": 0.5}), expect!["actor_max_health must be 1 to 1000000, not 0.5"]);
         check(json!({"base_spawn_border_offset": 0.5}), expect!["base_spawn_border_offset must be 0 to 0.4, not 0.5"]);
         check(json!({"n_epochs": 0}), expect!["n_epochs must be 1 to 1000000, not 0"]);
         check(
             json!({"gravity": 9.81}),
             expect![
-                "food_catcher: unknown field `gravity`, expected one of `grid_width`, `grid_height`, `max_food_sources`, `take_food_max_distance`, `deposit_food_max_distance`, `actor_radius`, `attack_range`, `take_food_speed`, `spawn_actor_cost`, `make_base_cost`, `base_spawn_border_offset`, `actor_speed`, `actor_damage`, `actor_max_health`, `n_epochs`"
+                "food_catcher, option `gravity`: unknown field `gravity`, expected one of `grid_width`, `grid_height`, `max_food_sources`, `take_food_max_distance`, `deposit_food_max_distance`, `actor_radius`, `attack_range`, `take_food_speed`, `spawn_actor_cost`, `make_base_cost`, `base_spawn_border_offset`, `actor_speed`, `actor_damage`, `actor_max_health`, `n_epochs`"
             ],
         );
     }

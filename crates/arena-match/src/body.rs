@@ -29,6 +29,10 @@ pub struct End {
     pub sentence: String,
     /// It was ended for what memory it took, or ran out of what it may take.
     pub is_out_of_memory: bool,
+    /// The code with which it exited, if it did so by itself.
+    pub code: Option<i32>,
+    /// How many processes it left behind, which were ended with it.
+    pub left_behind: u32,
 }
 
 /// What an agent wrote to stderr: the beginning and the end of it.

@@ -135,7 +135,8 @@ fn owner_logs(played: Played) -> Vec<OwnerLog> {
 
 /// Starts all agents at once and seats them; tells what is in force. An agent that doesn't start is seated and out.
 fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
-    let started: Vec<Result<Started, StartError>> = plan.agents.iter().map(|agent| start(agent, plan)).collect();
+    let started: Vec<Result<Started, StartError>> =
+        (plan.agents.iter()).map(|agent| start(agent, plan.confinement, plan.limits)).collect();
     let mut sandbox = Value::Null;
     let mut players = Vec::new();
     for (number, (started, agent)) in started.into_iter().zip(&plan.agents).enumerate() {
@@ -155,16 +156,27 @@ fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), Ma
     Ok((players, sandbox))
 }
 
+/// Starts one agent, and waits until it runs.
+///
+/// # Errors
+/// Why it doesn't; [`StartError::is_of_the_agent`] tells whose fault it is.
+pub(crate) fn start_one(
+    agent: &Agent,
+    confinement: &Confinement,
+    limits: TimeLimits,
+) -> Result<(Link, Box<dyn Body>), StartError> {
+    start(agent, confinement, limits)?.settle(&mut Value::Null)
+}
+
 /// An agent that was told to start.
 enum Started {
     Process(Box<Process>),
     Server(Link, http::Server),
 }
 
-fn start(agent: &Agent, plan: &Plan<'_>) -> Result<Started, StartError> {
+fn start(agent: &Agent, confinement: &Confinement, limits: TimeLimits) -> Result<Started, StartError> {
     match &agent.channel {
         Channel::Stdio(command) => {
-            let confinement = plan.confinement;
             let spec = Spec {
                 program: command.program.clone(),
                 args: command.args.clone(),
@@ -178,7 +190,7 @@ fn start(agent: &Agent, plan: &Plan<'_>) -> Result<Started, StartError> {
         }
         Channel::Http(url) => {
             // The match's own deadlines are shorter; this one is for posts that nobody waits for any more.
-            let patience = Duration::from_millis(plan.limits.step_ms + plan.limits.bank_ms) + Duration::from_secs(10);
+            let patience = Duration::from_millis(limits.step_ms + limits.bank_ms) + Duration::from_secs(10);
             let (link, server) =
                 http::connect(url, patience).map_err(|error| StartError::Spec { reason: error.to_string() })?;
             Ok(Started::Server(link, server))
@@ -224,6 +236,10 @@ impl Bot {
     }
 
     fn end(&self, ended: &Ended) -> End {
+        let code = match ended.how {
+            How::Exited(code) => Some(code),
+            _ => None,
+        };
         let (mut sentence, is_killed) = match ended.how {
             How::Exited(code) => (format!("exited with code {code}"), false),
             How::Signalled(signal) => (format!("was ended by signal {signal}{}", name_of(signal)), false),
@@ -238,7 +254,7 @@ impl Bot {
         if is_at_limit && !is_killed {
             sentence += " when it ran out of memory";
         }
-        End { sentence, is_out_of_memory: is_killed || is_at_limit }
+        End { sentence, is_out_of_memory: is_killed || is_at_limit, code, left_behind: ended.left_behind }
     }
 }
 
@@ -320,7 +336,7 @@ impl Link {
 
 impl StartError {
     /// Whether it is the agent that is wrong, rather than the system it should run on.
-    fn is_of_the_agent(&self) -> bool {
+    pub(crate) fn is_of_the_agent(&self) -> bool {
         match self {
             StartError::NotFound { .. }
             | StartError::NotAFile { .. }

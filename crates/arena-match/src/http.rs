@@ -13,6 +13,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::body::{Body, End, Log};
 use crate::link::{Link, MAX_LINE};
 
+/// How much is looked at of an answer that says that there is none, in bytes.
+const MAX_EXCUSE: u64 = 4096;
+
 /// An agent that is somebody's server.
 pub struct Server {
     thread: Option<JoinHandle<()>>,
@@ -53,10 +56,17 @@ pub fn connect(url: &str, patience: Duration) -> io::Result<(Link, Server)> {
 
 /// Carries messages and answers to and fro, until the match closes its pipe or the server can't be reached; then says why.
 fn carry(agent: &ureq::Agent, url: &str, messages: File, mut answers: File) -> Result<(), String> {
+    let mut is_reused = false;
     for message in BufReader::new(messages).lines() {
         let Ok(message) = message else { return Ok(()) };
-        let response = agent.post(url).header("content-type", "application/json").send(message);
-        let mut response = response.map_err(|error| format!("can't be reached: {error}"))?;
+        let post = || agent.post(url).header("content-type", "application/json").send(&message);
+        let mut response = post();
+        // Servers close connections that they kept open, and it shows only when the next message is sent.
+        if is_reused && response.as_ref().is_err_and(is_closed) {
+            response = post();
+        }
+        is_reused = true;
+        let mut response = response.map_err(|error| explain(&error))?;
         let status = response.status();
         let mut line = match status.is_success() {
             // One byte more than a line may have, so that the match sees that it is too long.
@@ -64,10 +74,16 @@ fn carry(agent: &ureq::Agent, url: &str, messages: File, mut answers: File) -> R
                 let body = response.body_mut().with_config().limit(MAX_LINE as u64 + 2).read_to_vec();
                 body.unwrap_or_else(|error| match error {
                     ureq::Error::BodyExceedsLimit(_) => vec![b' '; MAX_LINE + 2],
-                    error => format!("the answer broke off: {error}").into_bytes(),
+                    error => format!("the answer broke off: {}", cause(&error)).into_bytes(),
                 })
             }
-            false => format!("HTTP {status}").into_bytes(),
+            // What servers say of their failures helps their authors.
+            false => {
+                let body = response.body_mut().with_config().limit(MAX_EXCUSE).read_to_vec().unwrap_or_default();
+                let body = String::from_utf8_lossy(body.trim_ascii()).into_owned();
+                let colon = if body.is_empty() { "" } else { ": " };
+                format!("HTTP {status}{colon}{body}").into_bytes()
+            }
         };
         for byte in &mut line {
             // Within JSON, line ends are but blanks.
@@ -86,11 +102,37 @@ fn carry(agent: &ureq::Agent, url: &str, messages: File, mut answers: File) -> R
     Ok(())
 }
 
+/// Whether the connection was closed before an answer began.
+fn is_closed(error: &ureq::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let ureq::Error::Io(io) = error else { return false };
+    matches!(io.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+}
+
+/// Why nothing came back, in a sentence that goes on from the agent's name.
+fn explain(error: &ureq::Error) -> String {
+    match error {
+        _ if is_closed(error) => "closed the connection without an answer".to_owned(),
+        ureq::Error::Timeout(_) => "gave no answer for a long time".to_owned(),
+        ureq::Error::Protocol(_) => format!("doesn't speak HTTP ({})", cause(error)),
+        _ => format!("can't be reached: {}", cause(error)),
+    }
+}
+
+/// The words of the system, without those of layers above it.
+fn cause(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(io) => io.to_string(),
+        ureq::Error::Protocol(protocol) => protocol.to_string(),
+        error => error.to_string(),
+    }
+}
+
 impl Body for Server {
     fn ended(&mut self, patience: Duration) -> Option<End> {
         self.join(patience);
         let sentence = self.end.get().cloned()?;
-        Some(End { sentence, is_out_of_memory: false })
+        Some(End { sentence, is_out_of_memory: false, code: None, left_behind: 0 })
     }
 
     fn is_flooding(&self) -> bool {

@@ -4,6 +4,7 @@
 
 mod agent;
 mod body;
+mod check;
 mod contest;
 mod http;
 pub mod launcher;
@@ -21,6 +22,7 @@ pub mod tournament;
 
 pub use agent::{Agent, AgentError, Channel, Command};
 pub use body::Log;
+pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};
 pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
 pub use launcher::main as launch;
 pub use message::Dialect;

@@ -55,6 +55,8 @@ pub struct Link {
     /// Up to where no line end was found.
     searched: usize,
     line: (usize, usize),
+    /// Whether the agent has been asked anything.
+    is_asked: bool,
     /// The rest of a line that began before the agent was asked belongs to no answer.
     is_skipping: bool,
     dropped: usize,
@@ -179,6 +181,7 @@ impl Link {
             end: 0,
             searched: 0,
             line: (0, 0),
+            is_asked: false,
             is_skipping: false,
             dropped: 0,
             has_ended: false,
@@ -205,6 +208,34 @@ impl Link {
         self.is_closed
     }
 
+    /// What the agent has written since its last answer. It stays there until the agent is asked again, and is dropped then.
+    pub fn unasked(&mut self) -> &[u8] {
+        loop {
+            if self.end == self.buffer.len() {
+                if self.buffer.len() > MAX_LINE {
+                    break;
+                }
+                self.buffer.resize((self.buffer.len() * 2).min(MAX_LINE + 1), 0);
+            }
+            match rustix::io::read(&self.output, &mut self.buffer[self.end..]) {
+                Ok(0) => self.has_ended = true,
+                Ok(read) => {
+                    self.end += read;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(_) => {}
+            }
+            break;
+        }
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Whether the agent writes something, or closes its output, within this time.
+    pub fn stirs(&self, within: Duration) -> bool {
+        self.end > self.start || crate::process::wait_readable(&self.output, within)
+    }
+
     /// Counts the line as written beside the answers. `false`: it is too much.
     fn drop_line(&mut self) -> bool {
         self.dropped += self.line.1 + 1 - self.line.0;
@@ -212,7 +243,13 @@ impl Link {
     }
 
     /// Throws away what the agent wrote before it was asked. `false`: it is too much.
+    ///
+    /// Before the first question that would be a matter of luck: agents start while others do, so what an agent says at once may be
+    /// there before or after. Its first line answers the first question in any case.
     fn drop_unasked(&mut self) -> bool {
+        if !std::mem::replace(&mut self.is_asked, true) {
+            return true;
+        }
         let mut dropped = self.end - self.start;
         let mut last = self.buffer[..self.end].last().copied().filter(|_| dropped > 0);
         loop {
@@ -311,12 +348,13 @@ impl Link {
 /// Asks all at once, and waits until each has answered or its time is over. Clocks run beside each other; each starts when the
 /// messages were written, as far as the pipes take them.
 ///
-/// What an agent wrote before this is thrown away: it answers nothing. So is a line of which `is_answer` says, given the seat, that it
-/// answers something else. An answer that is there when the deadline is looked at counts, since it was our own turn to look that
-/// came late.
+/// What an agent wrote since it answered the last question is thrown away: it answers nothing. So is a line of which `is_answer` says,
+/// given the seat, that it answers something else. An answer that is there when the deadline is looked at counts, since it was our own
+/// turn to look that came late.
 ///
 /// # Errors
 /// When the system refuses to wait.
+#[cfg(test)]
 pub fn ask(
     requests: &mut [Request<'_>],
     called_off: &AtomicBool,
@@ -454,9 +492,26 @@ mod tests {
         agent.join().unwrap();
     }
 
+    /// A link whose agent has answered a first question.
+    fn asked_link() -> (Link, OwnedFd, OwnedFd) {
+        let (mut link, input, output) = link();
+        let agent = answering(input, output, vec![b"first\n".to_vec()]);
+        assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "first".to_owned()));
+        let (input, output) = agent.join().unwrap();
+        (link, input, output)
+    }
+
+    #[test]
+    fn the_first_line_of_all_answers_the_first_question_whichever_is_earlier() {
+        let (mut link, _input, output) = link();
+        rustix::io::write(&output, b"hello\nhere I am\n").unwrap();
+        assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "hello".to_owned()));
+        assert_eq!(once(&mut link, 20, |_, _| true).0, Answer::Late);
+    }
+
     #[test]
     fn what_stood_there_before_the_question_answers_nothing() {
-        let (mut link, input, output) = link();
+        let (mut link, input, output) = asked_link();
         rustix::io::write(&output, b"old\nolder\nunfini").unwrap();
         let agent = answering(input, output, vec![b"shed\nnew\nnewer\n".to_vec()]);
         assert_eq!(once(&mut link, 5000, |_, _| true), (Answer::Line, "new".to_owned()));

@@ -17,16 +17,16 @@ use crate::report::{self, Disqualified, Outcome};
 use crate::seat::{Fault, Seat};
 
 /// How long an agent may take to start, until it answers the first ping. Interpreters are slow.
-const STARTUP: Duration = Duration::from_secs(5);
+pub(crate) const STARTUP: Duration = Duration::from_secs(5);
 
 /// How long an answer to `set_agent_id` is waited for. Silence is consent.
-const CONSENT: Duration = Duration::from_millis(500);
+pub(crate) const CONSENT: Duration = Duration::from_millis(500);
 
 /// How long an agent has to go after `stop`.
 pub const GRACE: Duration = Duration::from_millis(500);
 
 /// How long the system may take to tell how a process ended that has closed its output.
-const END: Duration = Duration::from_millis(200);
+pub(crate) const END: Duration = Duration::from_millis(200);
 
 /// An agent at the table: its seat, and the means to speak to it.
 pub struct Player {
@@ -314,8 +314,11 @@ impl<'a> Table<'a> {
             let (seat, body) = (&mut self.seats[number], &mut *self.bodies[number]);
             let (step_ms, bank_ms) = (self.limits.step_ms, seat.bank_ms());
             seat.charge(used, self.limits);
+            let has_bare_reply = seat.take_bare_reply();
             match answer {
                 Answer::Line => heard[number] = seat.is_in(),
+                // Its consent came late and nothing after it, or else it had no more to say than its id: then it passes.
+                Answer::Late if has_bare_reply => {}
                 Answer::Late if body.is_flooding() => fail(seat, body, Answer::Flood, Verdict::OutputLimit),
                 Answer::Late => {
                     let whole = step_ms + bank_ms;
@@ -394,15 +397,24 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Stops the agents that were disqualified since this was last called, at once.
+    /// Stops the agents that were disqualified since this was last called. Those that cheated are told so, and that takes them a
+    /// moment; the others are ended at once.
     fn send_away(&mut self) -> Vec<Disqualified> {
-        let mut out = Vec::new();
-        for (number, seat) in self.seats.iter().enumerate() {
-            if let Some(disqualified) = seat.out.as_ref().filter(|_| !self.links[number].is_closed()) {
-                self.links[number].close(&message::stop(disqualified.verdict.is_cheating()));
-                self.bodies[number].kill();
+        let mut out: Vec<Disqualified> = Vec::new();
+        for (seat, link) in self.seats.iter().zip(&mut self.links) {
+            if let Some(disqualified) = seat.out.as_ref().filter(|_| !link.is_closed()) {
+                link.close(&message::stop(disqualified.verdict.is_cheating()));
                 out.push(disqualified.clone());
             }
+        }
+        let by = Instant::now() + GRACE;
+        for disqualified in &out {
+            let body = &mut self.bodies[disqualified.seat];
+            if disqualified.verdict.is_cheating() {
+                // No clock runs between two epochs, so this costs nobody anything but time.
+                body.ended(by.saturating_duration_since(Instant::now()));
+            }
+            body.kill();
         }
         out
     }
@@ -471,3 +483,6 @@ pub(crate) fn states(mode: UpdateMode, states: &[Vec<u8>]) -> States<'_> {
         _ => states.iter().find(|state| !state.is_empty()).map_or(States::None, |state| States::One(state)),
     }
 }
+
+#[cfg(test)]
+mod tests;

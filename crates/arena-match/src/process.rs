@@ -253,7 +253,7 @@ impl Process {
             (Some(ended), _) => ended,
             (None, start) => {
                 let how = if matches!(start, Some(Err(_))) { How::NotStarted } else { How::Unknown };
-                Ended { how, max_rss_bytes: 0, cpu_time_us: 0 }
+                Ended { how, left_behind: 0, max_rss_bytes: 0, cpu_time_us: 0 }
             }
         }
     }

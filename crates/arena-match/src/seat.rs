@@ -44,6 +44,8 @@ pub struct Seat {
     missing_ids: u32,
     /// It didn't answer `set_agent_id` in time, which it need not; if it still does, that answers no state.
     owes_consent: bool,
+    /// What came for its consent may have been a reply without actions.
+    has_bare_reply: bool,
     /// Faults, a sentence each, since they were last taken away.
     fresh_faults: Vec<Fault>,
 }
@@ -84,6 +86,7 @@ impl Seat {
             bank: Duration::from_millis(limits.bank_ms),
             missing_ids: 0,
             owes_consent: false,
+            has_bare_reply: false,
             fresh_faults: Vec::new(),
         }
     }
@@ -144,12 +147,18 @@ impl Seat {
         let owes_consent = std::mem::replace(&mut self.owes_consent, false);
         match Reply::read(line) {
             Ok(reply) if owes_consent && !reply.has_actions() => {
+                self.has_bare_reply = true;
                 self.hear_consent(line);
                 !self.is_in()
             }
             Ok(reply) => reply.epoch().is_none_or(|answered| answered == epoch),
             Err(_) => true,
         }
+    }
+
+    /// Whether what was taken for late consent in this epoch can have been the reply to its state. Forgets it.
+    pub fn take_bare_reply(&mut self) -> bool {
+        std::mem::take(&mut self.has_bare_reply)
     }
 
     /// Takes the answer to a state. What it wants to do, or nothing if the answer counts for nothing.
@@ -322,6 +331,7 @@ mod tests {
         seat.note_silence();
         assert!(!seat.is_answer(br#"{"agent_id":"me","agent_name":"Late"}"#, 1));
         assert_eq!(seat.name, "Late");
+        assert!(seat.take_bare_reply() && !seat.take_bare_reply());
         assert!(seat.is_answer(br#"{"agent_id":"me"}"#, 1));
         assert!(!seat.is_answer(br#"{"agent_id":"me","epoch":1}"#, 2));
         assert!(seat.is_answer(br#"{"agent_id":"me","epoch":2}"#, 2));

@@ -77,14 +77,15 @@ impl Row {
         self.0.iter().map(|(_, char)| char.width().unwrap_or(0)).sum()
     }
 
-    /// Appends as much of the row as fits into so many columns to `out`, in colours or without.
-    pub fn write(&self, columns: usize, has_colours: bool, out: &mut String) {
+    /// Appends as much of the row as fits into so many columns to `out`, in colours or without. Gives the columns that it takes.
+    pub fn write(&self, columns: usize, has_colours: bool, out: &mut String) -> usize {
         let (mut used, mut last) = (0, Ink::Plain);
         for &(ink, char) in &self.0 {
-            used += char.width().unwrap_or(0);
-            if used > columns {
+            let width = char.width().unwrap_or(0);
+            if used + width > columns {
                 break;
             }
+            used += width;
             // A space looks the same in all inks but the one that inverts it.
             let is_other = ink != last && (char != ' ' || last == Ink::Fresh || ink == Ink::Fresh);
             if has_colours && is_other {
@@ -98,6 +99,7 @@ impl Row {
         if last != Ink::Plain {
             out.push_str("\x1b[0m");
         }
+        used
     }
 
     /// The row as text without colours and trailing spaces.

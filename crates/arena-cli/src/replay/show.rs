@@ -163,7 +163,8 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
             of_result(&|result| result.scores.get(seat).copied().map(number)),
             story.faults[seat].to_string(),
             story.rejections[seat].to_string(),
-            story.out_of(seat).map_or_else(String::new, |out| format!("{}: {}", out.verdict, out.detail)),
+            // What happened is told below, where there is room for it.
+            story.out_of(seat).map_or_else(String::new, |out| out.verdict.to_string()),
         ]);
     }
     told += &format!("{}\n", table.right([0, 2, 3, 4, 5]));

@@ -52,6 +52,8 @@ fn every_verb_has_help_with_examples() {
         serve
         demo
         match
+        tournament
+        agent
         replay
         challenges
         chat
@@ -62,6 +64,10 @@ fn every_verb_has_help_with_examples() {
         completions
         match run
         match games
+        tournament run
+        tournament resume
+        tournament standings
+        agent check
         replay show
         replay verify
         replay export

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod admin;
+mod agent;
 mod auth;
 mod crash;
 mod demo;
@@ -10,6 +11,7 @@ mod help_and_errors;
 mod lifecycle;
 mod live;
 mod log;
+mod matches;
 mod play;
 mod program;
 mod replay;

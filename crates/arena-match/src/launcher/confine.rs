@@ -218,6 +218,8 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
+    // Systems deal out the processor by session first: an agent that begins new ones would take its opponent's share.
+    libc::SYS_setsid,
     // Mounts and namespaces.
     libc::SYS_mount,
     libc::SYS_umount2,

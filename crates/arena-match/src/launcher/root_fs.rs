@@ -124,7 +124,8 @@ fn settings(plan: &Plan) -> io::Result<()> {
 
 fn devices() -> io::Result<()> {
     make_folder(Path::new("/dev"))?;
-    for device in DEVICES.map(Path::new) {
+    // Containers don't have all of them.
+    for device in DEVICES.map(Path::new).into_iter().filter(|device| old(device).exists()) {
         File::create(device)?;
         mount_bind_recursive(old(device), device)?;
     }

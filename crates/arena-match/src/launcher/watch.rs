@@ -60,6 +60,10 @@ pub(super) fn until_the_end(
         Ok(signals) if told => watch(control, &signals, agent, limits, members, &mut peak_bytes),
         _ => How::Killed(KillReason::Asked),
     };
+    let left_behind = match how {
+        How::Exited(_) | How::Signalled(_) => count_left(members),
+        _ => 0,
+    };
     end_members(members);
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
     let (max_rss_bytes, cpu_time_us) = usage.map_or((0, 0), |usage| {
@@ -67,7 +71,7 @@ pub(super) fn until_the_end(
         let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         (kib * 1024, u64::try_from(cpu).unwrap_or(0))
     });
-    told.then_some(Ended { how, max_rss_bytes: max_rss_bytes.max(peak_bytes), cpu_time_us })
+    told.then_some(Ended { how, left_behind, max_rss_bytes: max_rss_bytes.max(peak_bytes), cpu_time_us })
 }
 
 fn watch(
@@ -171,6 +175,13 @@ fn pids(members: Members) -> Vec<i32> {
             pids.filter(|&pid| pid != own).collect()
         }
     }
+}
+
+/// How many processes go on although the agent is over.
+fn count_left(members: Members) -> u32 {
+    // Those that ended with it, or before it, are no more than numbers.
+    while matches!(wait(WaitOptions::NOHANG), Ok(Some(_)) | Err(Errno::INTR)) {}
+    u32::try_from(pids(members).len()).unwrap_or(u32::MAX)
 }
 
 /// Ends all the agent's processes and reaps them, which also adds what they used to our account.

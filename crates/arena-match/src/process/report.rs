@@ -120,6 +120,8 @@ pub enum StartError {
 pub struct Ended {
     /// How it ended.
     pub how: How,
+    /// How many of its processes still ran when its first one had exited by itself. They were ended.
+    pub left_behind: u32,
     /// Most memory that was seen resident at one time, of the agent's processes together, in bytes. What lives for less
     /// than the watch's interval counts for its own process only.
     pub max_rss_bytes: u64,

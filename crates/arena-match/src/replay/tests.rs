@@ -421,6 +421,8 @@ fn what_is_no_replay_is_told_so() {
     expect!["this is no replay of arena's: its first line lacks `arena_replay`"].assert_eq(&found("{\"epoch\":1}\n"));
     expect!["this is no replay of arena's: missing field `game`, at column 18"]
         .assert_eq(&found("{\"arena_replay\":1}\n"));
+    let endless = verify(std::io::BufReader::new(std::io::repeat(b' '))).unwrap_err();
+    expect!["this is no replay of arena's: the line is too long"].assert_eq(&endless.to_string());
     let error = verify(&b"\xff\xfe\n"[..]).unwrap_err();
     expect!["this is no replay of arena's: it isn't UTF-8 text"].assert_eq(&error.to_string());
 }

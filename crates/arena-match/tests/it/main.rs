@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod agent;
+mod check;
+mod http;
 mod remains;
 mod sandbox;
 mod start;

@@ -15,14 +15,18 @@ const FAMILY: &str = r#"
 def descend(prepare):
     if os.fork() == 0:
         prepare(); time.sleep(600); os._exit(0)
+def leave():
+    # A sandbox allows no session of one's own.
+    try: os.setsid()
+    except PermissionError: os.setpgid(0, 0)
 def twice():
-    os.setsid()
+    leave()
     if os.fork(): os._exit(0)
 def deaf():
     for number in range(1, 32):
         try: signal.signal(number, signal.SIG_IGN)
         except OSError: pass
-descend(lambda: None); descend(os.setsid); descend(twice); descend(deaf)
+descend(lambda: None); descend(leave); descend(twice); descend(deaf)
 descend(lambda: (twice(), deaf()))
 descend(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 time.sleep(0.2)
@@ -202,4 +206,18 @@ fn many_agents_leave_no_file_process_or_folder() {
     assert!(output.status.success(), "{output:?}");
     println!("{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_left_behind_is_counted() {
+    for mode in MODES {
+        let left = |text: &str| Agent::python(mode, text).run("").ended.left_behind;
+        assert_eq!(left("pass"), 0, "{mode:?}");
+        assert_eq!(
+            left("for _ in '12':\n    if not os.fork():\n        time.sleep(60)\n        os._exit(0)\n"),
+            2,
+            "{mode:?}"
+        );
+        assert_eq!(left("if not os.fork():\n    os._exit(0)\ntime.sleep(0.2)\n"), 0, "{mode:?}");
+    }
 }

@@ -151,6 +151,26 @@ attempt("memfd", lambda: os.memfd_create("x"))
 }
 
 #[test]
+fn no_agent_gets_a_second_share_of_the_processor() {
+    // The system deals it out by session, and within one by process.
+    all_refused(
+        r#"
+def begin():
+    if os.fork() == 0:
+        try: os.setsid()
+        except PermissionError: os._exit(1)
+        os._exit(0)
+    if os.wait()[1]: raise OSError()
+attempt("session", begin)
+attempt("group", lambda: open("/proc/self/autogroup", "w").write("-20"))
+attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, -5))
+attempt("real time", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1)))
+"#,
+        |_| Vec::new(),
+    );
+}
+
+#[test]
 fn the_runners_environment_and_open_files_stay_with_it() {
     for mode in MODES {
         let mut agent = Agent::python(

@@ -110,13 +110,24 @@ impl<G: Game> Running<G> {
         options: &Map<String, Value>,
         setup: Setup,
     ) -> Result<Box<dyn AnyGame>, OptionsError> {
-        let config = serde_json::from_value(Value::Object(options.clone()))
-            .map_err(|error| OptionsError(format!("{}: {error}", G::NAME)))?;
+        let config = config::<G>(options)?;
         let seats = setup.agents.len();
         let game = G::new(config, setup)?;
         let actions = Actions { seats: (0..seats).map(|_| None).collect() };
         Ok(Box::new(Running { game_type, game, actions }))
     }
+}
+
+/// The config of these options; the rest of it is as usual.
+fn config<G: Game>(options: &Map<String, Value>) -> Result<G::Config, OptionsError> {
+    let read = |options: &Map<String, Value>| serde_json::from_value(Value::Object(options.clone()));
+    read(options).map_err(|error| {
+        // The error doesn't tell of which option it speaks, so each is tried alone.
+        let alone = |(key, value): (&String, &Value)| Map::from_iter([(key.clone(), value.clone())]);
+        let wrong = options.iter().find(|option| read(&alone(*option)).is_err()).map(|(key, _)| key);
+        let place = wrong.map_or(G::NAME.to_owned(), |key| format!("{}, option `{key}`", G::NAME));
+        OptionsError(format!("{place}: {error}"))
+    })
 }
 
 impl<G: Game> AnyGame for Running<G> {
@@ -386,7 +397,10 @@ mod tests {
     fn what_cannot_be_played_is_refused_with_the_reason() {
         let refused = |agents, options| start(agents, options).err().map(|error| error.to_string()).unwrap_or_default();
         expect!["sum is played by 2 to 3 agents, not by 4"].assert_eq(&refused(4, serde_json::json!({})));
-        expect!["sum: unknown field `least`, expected `most`"].assert_eq(&refused(2, serde_json::json!({"least": 1})));
+        expect!["sum, option `least`: unknown field `least`, expected `most`"]
+            .assert_eq(&refused(2, serde_json::json!({"least": 1})));
+        expect![[r#"sum, option `most`: invalid type: string "many", expected u64"#]]
+            .assert_eq(&refused(2, serde_json::json!({"most": "many"})));
         assert_eq!(start(2, serde_json::json!({"most": 3})).unwrap().config()["most"], 3);
     }
 }

@@ -1,0 +1,99 @@
+//! `arena agent`: what an agent gets wrong, told to its author.
+
+use std::fmt::Write;
+
+use arena_match::{CheckPlan, Checked, Finding, Severity, check};
+use arena_model::{GameType, Seed};
+
+use crate::args::{AgentVerb, CheckArgs};
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::matches::explain;
+use crate::matches::settings::{confinement, find_agent, find_command, find_game};
+use crate::output::{Style, print, printable};
+
+/// How far what belongs to a sentence stands in.
+const INDENT: &str = "        ";
+
+/// Does what `arena agent` was asked for.
+pub fn run(verb: AgentVerb, style: Style) -> Result<(), Failure> {
+    match verb {
+        AgentVerb::Check(args) => check_agent(&args, style),
+    }
+}
+
+fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
+    let agent = match &args.agent {
+        Some(path) => find_agent(path)?,
+        None => find_command(&args.command)?,
+    };
+    let games: Vec<&'static GameType> = match &args.game {
+        Some(name) => vec![find_game(name)?],
+        None => arena_games::GAMES.iter().collect(),
+    };
+    let called_off = interrupt::flag()?;
+    let confinement = confinement(&args.sandbox)?;
+    // Always the same, so that what was found is found again after mending something else.
+    let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(0), confinement: &confinement };
+    let checked = check(plan, &called_off).map_err(explain)?;
+    match style {
+        Style::Json => {
+            print(&serde_json::to_string(&checked).map_err(|error| Failure::caused(Exit::Internal, &error))?)?;
+        }
+        Style::Pretty | Style::Compact => print(printable(&describe(&checked)).trim_end())?,
+    }
+    if checked.is_fine {
+        return Ok(());
+    }
+    let wrong = checked.findings.iter().filter(|finding| finding.severity == Severity::Wrong).count();
+    let things = if wrong == 1 { "1 thing".to_owned() } else { format!("{wrong} things") };
+    Err(Failure::new(Exit::FaultyAgent, format_args!("{} gets {things} wrong", checked.agent)))
+}
+
+/// What was found, for people.
+fn describe(checked: &Checked) -> String {
+    let version = checked.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+    let mut text = format!("agent   {} ({}{version})\n", checked.agent, checked.name);
+    for finding in &checked.findings {
+        add_finding(&mut text, finding);
+    }
+    for sentence in &checked.fine {
+        add(&mut text, format_args!("fine    {sentence}"));
+    }
+    let others: Vec<String> = (checked.games.iter())
+        .filter(|(_, found)| !found.plays)
+        .map(|(name, found)| match found.findings.iter().find(|finding| finding.severity == Severity::Wrong) {
+            Some(finding) => format!("{name} ({})", finding.what),
+            None => format!("{name} (does nothing)"),
+        })
+        .collect();
+    if checked.games.len() > 1 && !others.is_empty() {
+        add(&mut text, format_args!("games   it doesn't play {}", others.join("; ")));
+    }
+    text
+}
+
+fn add_finding(text: &mut String, finding: &Finding) {
+    let severity = match finding.severity {
+        Severity::Wrong => "wrong ",
+        Severity::Advice => "advice",
+    };
+    let game = finding.game.map(|game| format!("{game}: ")).unwrap_or_default();
+    let times = if finding.times > 1 { format!(" ({} times)", finding.times) } else { String::new() };
+    add(text, format_args!("{severity}  {game}{}{times}", finding.what));
+    let parts = [("it was sent", &finding.message), ("it sent", &finding.line), ("its log ends", &finding.log)];
+    for (name, part) in parts {
+        // What is only advice need not be proven.
+        let Some(part) = part.as_ref().filter(|_| finding.severity == Severity::Wrong || name == "it sent") else {
+            continue;
+        };
+        let part = part.replace('\n', &format!("\n{INDENT}  "));
+        add(text, format_args!("{INDENT}{name}: {part}"));
+    }
+    add(text, format_args!("{INDENT}mend it: {}", finding.advice));
+}
+
+fn add(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Memory takes it all.
+    let _ = writeln!(text, "{line}");
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+"""Agents that are servers. The argument is the behaviour; the port is the first line of stdout. Each serves one match."""
+
+import http.server
+import json
+import os
+import sys
+import time
+
+BEHAVIOUR = sys.argv[1]
+me = None
+
+
+class Agent(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        global me
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        is_state = "world_state" in message
+        if is_state and BEHAVIOUR == "dies" and message["epoch"] == 3:
+            os._exit(1)
+        if is_state and BEHAVIOUR == "hangs":
+            time.sleep(600)
+        if BEHAVIOUR == "never_answers":
+            time.sleep(600)
+        if is_state and BEHAVIOUR == "fails":
+            return self.answer(b"no", 500)
+        if is_state and BEHAVIOUR == "redirects":
+            return self.answer(b"", 302, location=self.path)
+        if is_state and BEHAVIOUR == "answers_rubbish":
+            return self.answer(b"<html>\n<body>not JSON</body>\n</html>\n")
+        if is_state and BEHAVIOUR == "answers_nothing":
+            return self.answer(b"")
+        if is_state and BEHAVIOUR == "answers_five_megabytes":
+            return self.answer(b" " * (5 << 20) + b"{}")
+        if is_state and BEHAVIOUR == "trickles":
+            self.send_response(200)
+            self.send_header("content-length", "1000")
+            self.end_headers()
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.01)
+        if is_state and BEHAVIOUR == "breaks_off":
+            self.send_response(200)
+            self.send_header("content-length", "1000")
+            self.end_headers()
+            self.wfile.write(b'{"agent_id": ')
+            self.close_connection = True
+            return
+        reply = {"agent_id": me, "actions": []}
+        if "ping" in message:
+            reply = {"pong": "pong"}
+        if "set_agent_id" in message:
+            me = message["set_agent_id"]
+            reply = {"agent_id": me, "agent_name": "far-away"}
+        # As people print it, on several lines.
+        self.answer(json.dumps(reply, indent=2).encode())
+
+    def answer(self, body, status=200, **headers):
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """Nobody waits for the answer any more."""
+
+
+server = Server(("127.0.0.1", 0), Agent)
+print(server.server_port, flush=True)
+server.serve_forever()

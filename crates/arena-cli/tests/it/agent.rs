@@ -1,0 +1,73 @@
+//! `arena agent check`, as an author meets it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::program::run;
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agents").join(name);
+    path.canonicalize().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_examples_are_fine() {
+    for game in ["snake", "chess", "food_catcher", "cherry_picker"] {
+        let checked = run(&["agent", "check", &example(&format!("python/{game}.py")), "--game", game, "--json"]).json();
+        let found = &checked["games"][game];
+        assert_eq!((&checked["is_fine"], &found["plays"]), (&Value::from(true), &Value::from(true)), "{checked:#}");
+        assert_eq!((&found["steps"], &found["answered"]), (&Value::from(30), &Value::from(30)), "{checked:#}");
+    }
+}
+
+#[test]
+fn a_command_line_is_tried_in_all_games() {
+    let run = run(&["agent", "check", "--", "python3", &example("python/snake.py")]);
+    assert_eq!(run.code, 0, "{run:#?}");
+    assert!(run.stdout.contains("\nfine    plays snake: 30 states, "), "{run:#?}");
+    assert!(
+        run.stdout.contains("\ngames   it doesn't play cherry_picker (does nothing); chess (loses the game at once"),
+        "{run:#?}"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_how_to_mend_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().join("bot");
+    fs::write(&path, "#!/bin/sh\nread ping\necho 'bot 1.0'\necho 'no map' >&2\nexit 3\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = path.to_str().unwrap();
+    let run = run(&["agent", "check", path]);
+    assert_eq!(run.code, 12, "{run:#?}");
+    expect![[r#"
+        agent   PATH (bot)
+        wrong   writes something else to stdout before it answers the ping
+                it was sent: {"ping":"ping"}
+                it sent: bot 1.0
+                mend it: stdout is for the protocol alone; print banners and logs to stderr
+        wrong   doesn't answer the ping: it exited with code 3
+                it was sent: {"ping":"ping"}
+                its log ends: no map
+                mend it: start it in a terminal and send it {"ping": "ping"}
+    "#]]
+    .assert_eq(&run.stdout.replace(path, "PATH"));
+    expect![[r#"
+        error: PATH gets 2 things wrong
+    "#]]
+    .assert_eq(&run.stderr.replace(path, "PATH"));
+}
+
+#[test]
+fn there_is_one_agent_to_check() {
+    let code = |args: &[&str]| run(&[&["agent", "check"], args].concat()).code;
+    assert_eq!(code(&[]), 2);
+    assert_eq!(code(&["./bot", "--", "python3", "bot.py"]), 2);
+    assert_eq!(code(&["/nowhere/bot"]), 8);
+    assert_eq!(code(&[&example("python/snake.py"), "--game", "tennis"]), 2);
+}

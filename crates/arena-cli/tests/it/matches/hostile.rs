@@ -1,0 +1,263 @@
+//! Agents that misbehave, and agents that are merely odd.
+
+use std::fs;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Room;
+use super::table::{Row, play_all};
+
+/// A game of some epochs, which nothing but the last of them ends.
+const FOOD: &str = "food_catcher --set n_epochs=20 --step-ms 500 --bank-ms 1000";
+
+/// The same with little time.
+const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 150 --bank-ms 250";
+
+/// Long enough for a flood to reach every bound.
+const LONG: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 1000";
+
+/// The same with the agents wherever the system likes, so that they write while the runner reads.
+const APART: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 1000 --affinity any";
+
+/// The snakes have room enough to live through all epochs.
+const SNAKE: &str = "snake --set n_epochs=20 --set grid_width=40 --set grid_height=40 --step-ms 500 --bank-ms 1000";
+
+/// States are large.
+const LARGE: &str = "snake --set grid_width=64 --set grid_height=64 --step-ms 150 --bank-ms 250";
+
+const CHESS: &str = "chess --step-ms 500 --bank-ms 1000";
+
+const fn row(
+    behaviour: &'static str,
+    game: &'static str,
+    verdict: &'static [&'static str],
+    detail: &'static str,
+) -> Row {
+    Row { behaviour, game, verdicts: verdict, detail, within: Duration::from_secs(10) }
+}
+
+/// What breaks the protocol, or ends, or takes too much.
+const HOSTILE: &[Row] = &[
+    row("silent", FOOD, &["PING_FAIL"], "no answer to the ping within 5000 ms"),
+    row("exits_at_once", FOOD, &["STARTUP_FAIL"], "exited with code 0"),
+    row("talks_on_stdout", FOOD, &["PING_FAIL"], "Hello, I am an agent."),
+    row("no_pong", FOOD, &["PING_FAIL"], "without `pong`"),
+    row("pong_of_null", FOOD, &["PING_FAIL"], "without `pong`"),
+    row("exits_after_the_ping", FOOD, &["STARTUP_FAIL"], "exited with code 3"),
+    row("answers_another_id", FOOD, &["SET_AGENT_ID_FAIL"], "somebody-else"),
+    row("mute", SHORT, &["TIMEOUT"], "no answer within 400 ms"),
+    row("late", SHORT, &["TIMEOUT"], "no answer within"),
+    row("speaks_as_its_opponent", SNAKE, &["AGENT_ID_SPOOFING"], "spoke as"),
+    row("makes_up_an_id", FOOD, &["AGENT_ID_SPOOFING"], "8b2f7c9e"),
+    row("leaves_out_its_id", FOOD, &["MISSING_AGENT_ID"], "11 replies"),
+    row("has_a_number_for_an_id", FOOD, &["TOO_MANY_ERRORS"], "isn't a text"),
+    row("rubbish", FOOD, &["TOO_MANY_ERRORS"], "isn't JSON"),
+    row("sends_a_list", SNAKE, &["TOO_MANY_ERRORS"], "isn't a JSON object"),
+    row("invalid_utf8", FOOD, &["TOO_MANY_ERRORS"], "isn't UTF-8"),
+    row("not_a_number", FOOD, &["TOO_MANY_ERRORS"], "isn't JSON"),
+    row("half_a_line", SHORT, &["TIMEOUT"], "no answer within"),
+    row("endless_line", FOOD, &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("endless_nesting", FOOD, &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("fifty_megabytes", CHESS, &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("floods_with_answers", LONG, &["OUTPUT_LIMIT"], "beyond all bounds"),
+    // Whichever comes first: none of it is an answer.
+    row("floods_with_answers_to_older_states", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
+    row("floods_with_blank_lines", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
+    row("floods_with_answers_to_older_states", APART, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
+    row("floods_with_answers", APART, &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 1000", &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("never_reads", LARGE, &["TIMEOUT"], "no answer within"),
+    row("closes_stdin", LARGE, &["TIMEOUT"], "no answer within"),
+    row("closes_stdout", FOOD, &["CRASHED"], "closed its output"),
+    row("exits_with_3", FOOD, &["CRASHED"], "exited with code 3"),
+    row("segfaults", FOOD, &["CRASHED"], "signal 11"),
+    row("stops_itself", SHORT, &["TIMEOUT"], "no answer within"),
+    row("leaves_a_family_behind", FOOD, &["CRASHED"], "exited with code 3"),
+    row("eats_memory", "food_catcher --memory 100 --step-ms 5000", &["MEMORY_LIMIT"], "memory"),
+    row("eats_memory_in_many_processes", "food_catcher --memory 200 --step-ms 5000", &["MEMORY_LIMIT"], "memory"),
+    row("moves_a_king_by_five", CHESS, &["ILLEGAL_MOVE"], "e1e6"),
+    row("moves_by_a_number", CHESS, &["ILLEGAL_MOVE"], ""),
+    row("moves_by_nonsense", CHESS, &["ILLEGAL_MOVE"], ""),
+    row("does_not_move", CHESS, &["ILLEGAL_MOVE"], ""),
+    row("acts_wildly", CHESS, &["ILLEGAL_MOVE"], ""),
+];
+
+/// Not to be run where only good will limits processes.
+const BOMBS: &[Row] = &[
+    row("forks_without_end", SHORT, &["TIMEOUT", "CRASHED", "MEMORY_LIMIT"], ""),
+    row("burns_the_processor", FOOD, &[], ""),
+];
+
+/// What nobody may be blamed for.
+const ODD: &[Row] = &[
+    row("honest", CHESS, &[], ""),
+    row("ends_lines_as_on_windows", SNAKE, &[], ""),
+    row("answers_in_two_pieces", SNAKE, &[], ""),
+    row("adds_keys", FOOD, &[], ""),
+    row("adds_a_megabyte", FOOD, &[], ""),
+    row("chatters", FOOD, &[], ""),
+    row("thinks_long", "food_catcher --set n_epochs=20 --step-ms 100 --bank-ms 2500", &[], ""),
+    row("keeps_its_name_to_itself", SNAKE, &[], ""),
+    row("keeps_its_name_to_itself_and_passes", FOOD, &[], ""),
+    row("says_its_name_late", SNAKE, &[], ""),
+    row("answers_by_a_move_alone", SNAKE, &[], ""),
+    row("answers_by_a_move_alone", CHESS, &[], ""),
+    row("answers_twice", SNAKE, &[], ""),
+    row("answers_older_states_again", CHESS, &[], ""),
+    row("spells_its_id_with_escapes", SNAKE, &[], ""),
+    row("sends_blank_lines", SNAKE, &[], ""),
+    row("has_a_name_that_steers_terminals", FOOD, &[], ""),
+    row("acts_wildly", SNAKE, &[], ""),
+    row("acts_wildly", FOOD, &[], ""),
+    row("acts_wildly", "cherry_picker --set n_epochs=20", &[], ""),
+    row("has_no_list_of_actions", FOOD, &[], ""),
+    row("has_no_list_of_actions", SNAKE, &[], ""),
+    row("floods_stderr_and_plays", FOOD, &[], ""),
+    row("has_a_family", FOOD, &[], ""),
+    row("ignores_signals", FOOD, &[], ""),
+    row("ignores_the_end", FOOD, &[], ""),
+    row("fills_the_disk", "food_catcher --set n_epochs=20", &[], ""),
+    row("hides_files", FOOD, &[], ""),
+];
+
+/// One of each kind, for where there are fewer walls.
+const BEHAVIOURS: [&str; 16] = [
+    "mute",
+    "speaks_as_its_opponent",
+    "rubbish",
+    "endless_line",
+    "floods_with_answers",
+    "exits_with_3",
+    "segfaults",
+    "stops_itself",
+    "leaves_a_family_behind",
+    "eats_memory",
+    "eats_memory_in_many_processes",
+    "honest",
+    "has_a_family",
+    "ignores_the_end",
+    "fills_the_disk",
+    "hides_files",
+];
+
+/// The rows of [`BEHAVIOURS`].
+fn some() -> Vec<&'static Row> {
+    let rows: Vec<&Row> =
+        HOSTILE.iter().chain(ODD).filter(|row| BEHAVIOURS.contains(&row.behaviour) && row.game != APART).collect();
+    assert_eq!(rows.len(), BEHAVIOURS.len());
+    rows
+}
+
+#[test]
+fn hostile_agents_are_out_for_the_right_reason_and_leave_nothing() {
+    play_all(HOSTILE.iter(), "on");
+}
+
+#[test]
+fn odd_agents_play_to_the_end() {
+    play_all(ODD.iter(), "on");
+}
+
+#[test]
+fn without_namespaces_it_is_the_same() {
+    play_all(some(), "no-namespaces");
+}
+
+#[test]
+fn without_a_sandbox_nothing_is_left_either() {
+    play_all(some(), "off");
+}
+
+#[test]
+fn who_takes_all_processes_and_all_of_the_processor_hurts_only_itself() {
+    for sandbox in ["on", "no-namespaces"] {
+        // One after the other: without namespaces all agents of a user share the kernel's limit of processes.
+        BOMBS.iter().for_each(|row| play_all([row], sandbox));
+    }
+}
+
+#[test]
+fn agents_get_at_nothing_but_their_own() {
+    let got_at = |sandbox: &str| {
+        let room = Room::new();
+        let (snoop, honest) = (room.agent("snoops"), room.agent("honest"));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        fs::write(room.path().join("secret"), "of the user").unwrap();
+        let targets = json!({"secret": room.file("secret"), "opponent": honest, "port": port});
+        fs::write(room.path().join("snoops/targets.json"), targets.to_string()).unwrap();
+        let options = ["match", "run", "food_catcher", "--json", "--set", "n_epochs=3", "--sandbox", sandbox];
+        let running = room.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
+        fs::write(room.path().join("snoops/runner.pid"), format!("{}\n", running.pid())).unwrap();
+        let result = running.finish().result().unwrap();
+        assert_eq!(result["has_tainted_agent"], false, "{sandbox}: {result}");
+        let snoop = result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == 0).unwrap();
+        snoop["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(got_at("on"), "got:");
+    assert_eq!(got_at("no-namespaces"), "got:");
+    // The attempts themselves are good.
+    assert_eq!(got_at("off"), "got: secret opponent network signal environ priority affinity");
+}
+
+#[test]
+fn a_match_of_several_goes_on_without_the_one_that_is_out() {
+    let room = Room::new();
+    let agents = ["honest", "speaks_as_its_opponent", "ends_lines_as_on_windows", "exits_with_3", "sends_blank_lines"];
+    let paths = agents.map(|behaviour| room.agent(behaviour));
+    let mut args: Vec<&str> = SNAKE.split(' ').collect();
+    args.extend(paths.iter().flat_map(|path| ["--agent", path]));
+    let result = room.play(&args).result().unwrap();
+    room.check_nothing_remains();
+    let told: Vec<(u64, Option<&str>)> = (0..5_u64)
+        .map(|number| result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == number).unwrap())
+        .map(|score| (score["rank"].as_u64().unwrap(), score["tainted_reason"].as_str()))
+        .collect();
+    assert_eq!((told[1], told[3]), ((4, Some("AGENT_ID_SPOOFING")), (4, Some("CRASHED"))), "{result}");
+    for number in [0, 2, 4] {
+        assert!(told[number].0 <= 3 && told[number].1.is_none(), "{result}");
+    }
+    // The match isn't ended by those who are out, but by its last epoch.
+    assert_eq!((&result["outcome"]["termination"], &result["epochs"]), (&json!("GAME_ENDED"), &json!(20)), "{result}");
+}
+
+#[test]
+fn when_all_are_out_nobody_wins() {
+    let room = Room::new();
+    let (one, other) = (room.agent("exits_with_3"), room.agent("segfaults"));
+    let mut args: Vec<&str> = FOOD.split(' ').collect();
+    args.extend(["--agent", &one, "--agent", &other]);
+    let result = room.play(&args).result().unwrap();
+    assert_eq!(result["outcome"]["winner"], "DRAW", "{result}");
+    assert!(result["scores"].as_array().unwrap().iter().all(|score| score["tainted_reason"] == "CRASHED"), "{result}");
+}
+
+#[test]
+fn a_cheat_is_told_so_before_it_is_ended() {
+    let room = Room::new();
+    let (cheat, honest) = (room.agent("cheats_and_says_good_bye"), room.agent("honest"));
+    let replay = room.file("game.jsonl");
+    let mut args: Vec<&str> = FOOD.split(' ').collect();
+    args.extend(["--replay", &replay, "--agent", &cheat, "--agent", &honest]);
+    let finished = room.play(&args);
+    assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], "AGENT_ID_SPOOFING");
+    let log = fs::read_to_string(room.file("game.seat0.log")).unwrap();
+    assert!(log.ends_with("told to stop: cheating_detected\n"), "{log}");
+    room.check_nothing_remains();
+}
+
+#[test]
+fn names_and_last_words_of_agents_do_not_steer_a_terminal() {
+    let room = Room::new();
+    let (named, chatty) = (room.agent("has_a_name_that_steers_terminals"), room.agent("chatters_and_exits"));
+    let agents = ["--agent", &named, "--agent", &chatty];
+    let replay = room.file("game.jsonl");
+    let finished = room.start(&[&["match", "run", "food_catcher", "--replay", &replay], &agents[..]].concat()).finish();
+    let told = &finished.run.stdout;
+    assert_eq!(finished.run.code, 0, "{finished:?}");
+    assert!(told.contains("thinking about it"), "{told}");
+    let steers = |char: char| (char.is_control() && char != '\n') || ('\u{202a}'..='\u{202e}').contains(&char);
+    assert_eq!(told.find(steers), None, "{told:?}");
+}

@@ -1,0 +1,76 @@
+//! Matches that can't be played as asked: a sentence, a named exit code, and nothing else.
+
+use std::fs;
+
+use super::{Finished, Room};
+
+/// Runs `arena match run` with these arguments, of which `HONEST` and `ROOM` stand for what is there.
+fn run(room: &Room, args: &str) -> Finished {
+    let honest = room.agent("honest");
+    let args = args.replace("HONEST", &format!("--agent {honest}")).replace("ROOM", room.path().to_str().unwrap());
+    room.play(&args.split_ascii_whitespace().collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn check(args: &str, code: i32, says: &[&str]) {
+    let room = Room::new();
+    fs::write(room.path().join("notes.txt"), "no agent").unwrap();
+    let Finished { run, .. } = run(&room, args);
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args}: {}", run.stderr);
+    let sentences = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(sentences, 1, "{args}: {}", run.stderr);
+    // The argument parser adds how to use it.
+    assert!(run.stderr.lines().count() == 1 || run.stderr.contains("--help"), "{args}: {}", run.stderr);
+    for text in says {
+        assert!(run.stderr.contains(text), "{args}: {}", run.stderr);
+    }
+    room.check_nothing_remains();
+}
+
+#[test]
+fn what_is_no_agent_is_named() {
+    check("snake HONEST --agent ROOM/nobody", 8, &["there is no agent at", "nobody"]);
+    check("snake HONEST --agent ROOM/notes.txt", 8, &["notes.txt", "isn't executable"]);
+    check("snake HONEST --agent ROOM/tmp", 8, &["holds no agent"]);
+    check("snake HONEST -- no-such-program", 8, &["no-such-program"]);
+}
+
+#[test]
+fn what_cannot_be_played_is_named() {
+    check("checkers HONEST HONEST", 2, &["checkers", "snake", "chess", "food_catcher", "cherry_picker"]);
+    check("snake HONEST HONEST --set depth=3", 2, &["depth"]);
+    check("snake HONEST HONEST --set n_epochs=many", 2, &["n_epochs", "many"]);
+    check("snake HONEST HONEST --set n_epochs=-1", 2, &["n_epochs"]);
+    check("snake HONEST HONEST --set n_epochs=1e999", 2, &["n_epochs"]);
+    check("snake HONEST HONEST --set n_epochs", 2, &["KEY=VALUE"]);
+    check("snake HONEST HONEST --set grid_width=1000000", 2, &["grid_width"]);
+    check("chess HONEST", 2, &["chess", "2"]);
+    check("chess HONEST HONEST HONEST", 2, &["chess", "2"]);
+    check("chess", 2, &["chess", "2"]);
+    check("snake HONEST HONEST --seed x", 2, &["seed"]);
+    check("snake HONEST HONEST --step-ms 0", 2, &["--step-ms"]);
+    check("snake HONEST HONEST --expose ROOM/nothing", 2, &["--expose", "nothing"]);
+}
+
+#[test]
+fn what_cannot_be_written_is_named() {
+    check("snake HONEST HONEST --replay ROOM/no/such/folder.jsonl", 10, &["folder.jsonl", "can't be written"]);
+    check("snake HONEST HONEST --replay ROOM/tmp", 10, &["can't be written"]);
+    check("food_catcher HONEST HONEST --set n_epochs=2000 --replay /dev/full", 10, &["can't be written"]);
+    check("snake HONEST HONEST --games 2 --replay ROOM/notes.txt", 10, &["notes.txt", "can't be written"]);
+}
+
+#[test]
+fn an_agent_that_cannot_be_run_loses_and_the_reason_is_told() {
+    let room = Room::new();
+    let text = room.script("text", "text", "just words\n");
+    let lost = room.script("lost", "lost", "#!/no/such/interpreter\n");
+    for (agent, says) in [(text, "neither a binary"), (lost, "/no/such/interpreter")] {
+        let finished = run(&room, &format!("snake HONEST --agent {agent}"));
+        let result = finished.result().unwrap();
+        assert_eq!(result["outcome"]["tainted_reason"], "STARTUP_FAIL", "{result}");
+        assert!(result["scores"][1]["tainted_detail"].as_str().unwrap().contains(says), "{result}");
+        assert_eq!(result["scores"][0]["name"], "honest", "{result}");
+    }
+    room.check_nothing_remains();
+}

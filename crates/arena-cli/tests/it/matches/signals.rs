@@ -1,0 +1,83 @@
+//! The runner is interrupted, told to end, or killed while agents play.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{Match, Room};
+
+const MODES: [&str; 3] = ["on", "no-namespaces", "off"];
+
+/// A match under way that doesn't end by itself: one agent thinks, the other one has processes that are hard to end.
+fn under_way(room: &Room, sandbox: &str) -> Match {
+    let (slow, family) = (room.agent("mute"), room.agent("has_a_family"));
+    let agents = ["--agent", &slow, "--agent", &family];
+    let options = ["match", "run", "food_catcher", "--json", "--step-ms", "86400000", "--sandbox", sandbox];
+    let running = room.start(&[&options[..], &agents[..]].concat());
+    // The agents themselves, and the family.
+    room.wait_for_processes(2 + 5);
+    running
+}
+
+#[test]
+fn a_signal_calls_the_match_off_and_nothing_is_left() {
+    for (signal, sandbox) in
+        [(Signal::INT, "on"), (Signal::TERM, "on"), (Signal::INT, "no-namespaces"), (Signal::INT, "off")]
+    {
+        let room = Room::new();
+        let running = under_way(&room, sandbox);
+        running.signal(signal);
+        let finished = running.finish();
+        room.check_nothing_remains();
+        assert_eq!((finished.run.code, finished.run.stdout.as_str()), (130, ""), "{signal:?} {sandbox}: {finished:?}");
+        assert!(finished.run.stderr.ends_with("error: the match was called off\n"), "{finished:?}");
+        assert!(finished.took < Duration::from_secs(10), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_runner_that_is_killed_takes_its_agents_along() {
+    for sandbox in MODES {
+        let room = Room::new();
+        let running = under_way(&room, sandbox);
+        running.signal(Signal::KILL);
+        let finished = running.finish();
+        assert_eq!(finished.run.code, -1, "{sandbox}: {finished:?}");
+        room.check_nothing_remains_soon();
+    }
+}
+
+#[test]
+fn a_runner_that_is_killed_while_agents_start_leaves_nothing() {
+    for sandbox in MODES {
+        for delay_ms in [5, 15, 30, 60] {
+            let room = Room::new();
+            let (one, other) = (room.agent("honest"), room.agent("mute"));
+            let options = ["match", "run", "food_catcher", "--sandbox", sandbox, "--step-ms", "86400000"];
+            let running = room.start(&[&options[..], &["--agent", &one, "--agent", &other]].concat());
+            // There is nothing to wait for: the point is to hit it anywhere in its start.
+            thread::sleep(Duration::from_millis(delay_ms));
+            running.signal(Signal::KILL);
+            running.finish();
+            room.check_nothing_remains_soon();
+        }
+    }
+}
+
+#[test]
+fn a_series_of_games_is_called_off_as_a_whole() {
+    let room = Room::new();
+    let agent = room.agent("honest");
+    let options = ["match", "run", "food_catcher", "--json", "--games", "1000", "--concurrency", "2"];
+    let running = room.start(&[&options[..], &["--set", "n_epochs=3", "--agent", &agent, "--agent", &agent]].concat());
+    room.wait_for_processes(2);
+    running.signal(Signal::INT);
+    let finished = running.finish();
+    room.check_nothing_remains();
+    assert_eq!(finished.run.code, 130, "{finished:?}");
+    // Games that were over by then may have been told, each in full.
+    for line in finished.run.stdout.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap();
+    }
+}

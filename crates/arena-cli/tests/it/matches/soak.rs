@@ -1,0 +1,90 @@
+//! Many matches in a row: the runner doesn't grow, and nothing gathers.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use super::{Room, children, memory};
+use crate::program::arena;
+
+/// How many matches are played. `ARENA_SOAK_GAMES` asks for more.
+const GAMES: usize = 300;
+
+/// From here on nothing new is needed.
+const WARM: usize = 60;
+
+/// Answers at once, and starts faster than any interpreter of another language: takes the id out of the line, and repeats it.
+const QUICK: &str = r#"#!/bin/sh
+while read -r line; do
+    case $line in
+    *'"set_agent_id"'*)
+        id=${line#*'"set_agent_id":"'}
+        id=${id%%\"*}
+        echo "{\"agent_id\":\"$id\"}" ;;
+    *'"ping"'*) echo '{"pong":"pong"}' ;;
+    *'"stop"'*) exit 0 ;;
+    *) echo "{\"agent_id\":\"$id\",\"move\":\"UP\"}" ;;
+    esac
+done
+"#;
+
+/// What the runner holds at a moment between two results.
+#[derive(Debug)]
+struct Held {
+    resident_bytes: u64,
+    files: usize,
+    threads: usize,
+    launchers: usize,
+    temporary: usize,
+}
+
+impl Held {
+    fn by(runner: &Child, room: &Room) -> Held {
+        let count = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
+        Held {
+            resident_bytes: memory(runner.id(), "VmRSS"),
+            files: count(format!("/proc/{}/fd", runner.id())),
+            threads: count(format!("/proc/{}/task", runner.id())),
+            launchers: children(runner.id()),
+            temporary: count(room.file("tmp")),
+        }
+    }
+}
+
+#[test]
+fn many_matches_in_a_row_leave_nothing_behind() {
+    let games = std::env::var("ARENA_SOAK_GAMES").map_or(GAMES, |games| games.parse().unwrap());
+    let room = Room::new();
+    let quick = room.script("quick", "quick", QUICK);
+    let options = ["match", "run", "snake", "--json", "--set", "n_epochs=5", "--concurrency", "2", "--seed", "1"];
+    let count = games.to_string();
+    let mut command = arena(&[&options[..], &["--games", &count, "--agent", &quick, "--agent", &quick]].concat());
+    let mut runner = command.env("TMPDIR", room.file("tmp")).stdout(Stdio::piped()).spawn().unwrap();
+    let results = BufReader::new(runner.stdout.take().unwrap());
+    let mut looks: Vec<(usize, Held)> = Vec::new();
+    let mut told = 0;
+    for line in results.lines() {
+        let result: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert_eq!(result["has_tainted_agent"], false, "{result}");
+        told += 1;
+        if told % WARM == 0 && told < games {
+            looks.push((told, Held::by(&runner, &room)));
+        }
+    }
+    assert!(runner.wait().unwrap().success());
+    assert_eq!(told, games);
+    room.check_nothing_remains();
+    let every = looks.len().div_ceil(10);
+    for (number, held) in looks.iter().step_by(every) {
+        println!("after {number}: {held:?}");
+    }
+    let (_, warm) = &looks[0];
+    for (number, held) in &looks {
+        // Two matches are under way at any time, or one and the start of the next.
+        let is_bounded = held.files < 64 && held.threads <= 16 && held.launchers <= 4 && held.temporary <= 4;
+        assert!(
+            is_bounded && held.resident_bytes < warm.resident_bytes + (8 << 20),
+            "after {number}: {held:?}, first {warm:?}"
+        );
+    }
+}

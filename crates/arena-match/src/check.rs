@@ -1,0 +1,328 @@
+//! Checks: an agent is started alone and spoken to as in a match, but to find out what it gets wrong, and to say it so that its author
+//! can mend it. Sessions, links, seats and messages are those of matches.
+
+mod finding;
+mod partner;
+mod session;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use arena_model::{GameType, Seed};
+use serde::Serialize;
+
+use crate::agent::Agent;
+use crate::contest::Confinement;
+use crate::message::Dialect;
+use crate::play::MatchError;
+
+pub use finding::{Finding, Severity};
+
+use session::{NotStarted, Session, Start};
+use trial::{Board, Trial, Tried, play};
+
+/// For how many states a game is played.
+const STEPS: u64 = 30;
+
+/// For how many states everything else is tried.
+const FEW_STEPS: u64 = 3;
+
+/// What is to be checked.
+#[derive(Clone, Copy)]
+pub struct CheckPlan<'a> {
+    /// The agent.
+    pub agent: &'a Agent,
+    /// The games that it is tried in. One alone it has to play; of several, it has to play one.
+    pub games: &'a [&'static GameType],
+    /// All that is random comes of this.
+    pub seed: &'a Seed,
+    /// What holds its process in.
+    pub confinement: &'a Confinement,
+}
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    /// As the user named it.
+    pub agent: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Its version, if it has one.
+    pub version: Option<String>,
+    /// Whether nothing is wrong that costs matches.
+    pub is_fine: bool,
+    /// What is wrong, and what could be better; the worst first.
+    pub findings: Vec<Finding>,
+    /// What was tried and is as it should be, a sentence each.
+    pub fine: Vec<String>,
+    /// How it went in each game, by name.
+    pub games: BTreeMap<&'static str, GameCheck>,
+}
+
+/// How an agent does in a game.
+#[derive(Debug, Serialize)]
+pub struct GameCheck {
+    /// It answers as it should, and the game takes actions of it.
+    pub plays: bool,
+    /// How many states it was sent.
+    pub steps: u64,
+    /// How many of these it answered as it should.
+    pub answered: u64,
+    /// How many of its actions the game took.
+    pub taken: u64,
+    /// How many it didn't.
+    pub rejected: u64,
+    /// The longest wait for an answer, in milliseconds.
+    pub longest_step_ms: f64,
+    /// How long a step may take, in milliseconds.
+    pub step_limit_ms: u64,
+    /// What was found in this game.
+    pub findings: Vec<Finding>,
+}
+
+impl GameCheck {
+    fn is_wrong(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Wrong)
+    }
+}
+
+/// Checks an agent. This takes as long as its answers, and a few seconds where it gives none.
+///
+/// # Errors
+/// See [`MatchError`]. What the agent does is never an error.
+pub fn check(plan: CheckPlan<'_>, called_off: &AtomicBool) -> Result<Checked, MatchError> {
+    let mut check = Check {
+        plan,
+        start: Start { agent: plan.agent, confinement: plan.confinement, called_off },
+        checked: Checked {
+            agent: plan.agent.path.clone(),
+            name: plan.agent.name.clone(),
+            version: plan.agent.version.clone(),
+            is_fine: false,
+            findings: Vec::new(),
+            fine: Vec::new(),
+            games: BTreeMap::new(),
+        },
+    };
+    check.try_games()?;
+    let mut checked = check.checked;
+    checked.findings.sort_by_key(|finding| finding.severity);
+    checked.is_fine = checked.findings.iter().all(|finding| finding.severity == Severity::Advice);
+    Ok(checked)
+}
+
+/// A check under way.
+struct Check<'a> {
+    plan: CheckPlan<'a>,
+    start: Start<'a>,
+    checked: Checked,
+}
+
+/// What one run in a game brought.
+struct Run {
+    tried: Tried,
+    findings: Vec<Finding>,
+    /// How it ended, if well.
+    end: Option<String>,
+}
+
+impl<'a> Check<'a> {
+    fn try_games(&mut self) -> Result<(), MatchError> {
+        let mut ends = BTreeMap::new();
+        for (number, game) in self.plan.games.iter().enumerate() {
+            let trial = Trial { game, steps: STEPS, is_odd: false, is_patient: true };
+            let Some(run) = self.run(trial, self.plan.agent.dialect, number == 0, true)? else { return Ok(()) };
+            ends.insert(game.name, run.end);
+            self.checked.games.insert(game.name, judge(game, run.tried, run.findings));
+        }
+        // The game that it plays best is the one that its author had in mind.
+        let games = &self.checked.games;
+        let Some(best) = (self.plan.games.iter().copied())
+            .max_by_key(|game| games.get(game.name).map(|found| (!found.is_wrong(), found.taken, found.answered)))
+        else {
+            return Ok(());
+        };
+        self.tell_of(best, ends.remove(best.name).flatten());
+        let has_answered = self.checked.games[best.name].answered > 0;
+        if has_answered {
+            self.try_odd_messages(best)?;
+        }
+        // Who answers nothing may look for the state where its manifest doesn't say.
+        if has_answered || self.plan.agent.dialect != Dialect::Both {
+            self.try_dialects(best)?;
+        }
+        Ok(())
+    }
+
+    /// Tells what was found in the games, where it plays `best` better than the others.
+    fn tell_of(&mut self, best: &'static GameType, end: Option<String>) {
+        let is_choice = self.plan.games.len() > 1;
+        let Checked { findings, fine, games, .. } = &mut self.checked;
+        for (name, found) in games.iter() {
+            if found.plays || *name == best.name {
+                findings.extend(found.findings.iter().cloned());
+            }
+            if found.plays {
+                fine.push(format!(
+                    "plays {name}: {} states, {} actions taken, the longest step {} ms of {} ms",
+                    found.steps,
+                    found.taken,
+                    found.longest_step_ms.ceil(),
+                    found.step_limit_ms
+                ));
+            }
+        }
+        fine.extend(end);
+        if games.values().all(|found| found.taken == 0) && !games[best.name].is_wrong() {
+            let what = match is_choice {
+                true => "answers as it should, but does nothing in any of the games".to_owned(),
+                false => format!("answers as it should, but does nothing in {} steps", games[best.name].steps),
+            };
+            findings.push(Finding::advice(
+                what,
+                "put actions into the list `actions`; docs/agents.md has those of each game",
+            ));
+        }
+    }
+
+    /// States with a key that nobody knows, and with a ping; then the end of the input without a word.
+    fn try_odd_messages(&mut self, game: &'static GameType) -> Result<(), MatchError> {
+        let trial = Trial { game, steps: FEW_STEPS, is_odd: true, is_patient: true };
+        let Some(run) = self.run(trial, self.plan.agent.dialect, false, false)? else { return Ok(()) };
+        if run.tried.answered == FEW_STEPS {
+            self.checked
+                .fine
+                .push("ignores keys that it doesn't know, and answers a `ping` that comes with a state".to_owned());
+        }
+        self.checked.fine.extend(run.end);
+        self.add_new(run.findings);
+        Ok(())
+    }
+
+    /// Whether it finds the state in each place where it may be.
+    fn try_dialects(&mut self, game: &'static GameType) -> Result<(), MatchError> {
+        let acts = self.checked.games[game.name].taken > 0;
+        let mut understands = |dialect: Dialect| -> Result<bool, MatchError> {
+            let trial = Trial { game, steps: FEW_STEPS, is_odd: false, is_patient: false };
+            let run = self.run(trial, dialect, false, true)?;
+            Ok(run.is_some_and(|run| run.tried.answered == run.tried.steps && (!acts || run.tried.taken > 0)))
+        };
+        let (spec, flat) = (understands(Dialect::Spec)?, understands(Dialect::Flat)?);
+        let place = match (spec, flat) {
+            (true, true) => "finds the state under `world_state` and at the top level",
+            (true, false) => "reads the state under `world_state`",
+            (false, true) => "reads the state at the top level",
+            (false, false) => return Ok(()),
+        };
+        let better = if spec { "spec" } else { "flat" };
+        let finding = match self.plan.agent.dialect {
+            Dialect::Both => Finding::advice(
+                format!("is sent each state twice, and {place}"),
+                format!("{{\"dialect\": \"{better}\"}} in a manifest.json beside it halves its messages"),
+            ),
+            Dialect::Spec if !spec => Finding::wrong(
+                format!("{place}, but its manifest asks for it under `world_state`"),
+                "put {\"dialect\": \"flat\"} into manifest.json",
+            ),
+            Dialect::Flat if !flat => Finding::wrong(
+                format!("{place}, but its manifest asks for it at the top level"),
+                "put {\"dialect\": \"spec\"} into manifest.json",
+            ),
+            _ => {
+                self.checked.fine.push(format!("{place}, as its manifest says"));
+                return Ok(());
+            }
+        };
+        self.checked.findings.push(finding);
+        Ok(())
+    }
+
+    /// Starts the agent, and plays a trial with it. `None`: there is nothing more to try, and the findings say why.
+    fn run(
+        &mut self,
+        trial: Trial,
+        dialect: Dialect,
+        is_first: bool,
+        is_told: bool,
+    ) -> Result<Option<Run>, MatchError> {
+        let mut board = Board::new(trial.game, self.plan.seed)?;
+        let mut session = match Session::start(self.start, board.ids[0].clone(), dialect, trial.game.limits) {
+            Ok(session) => session,
+            Err(NotStarted::System(error)) => return Err(error),
+            Err(NotStarted::Agent(finding)) => {
+                self.add_new(vec![*finding]);
+                return Ok(None);
+            }
+        };
+        let took = session.shake_hands(&board.config())?;
+        let shaken = std::mem::take(&mut session.findings).finish(None);
+        if is_first || took.is_none() {
+            self.add_new(shaken);
+        }
+        let Some(took) = took else { return Ok(None) };
+        if is_first {
+            self.checked.fine.push(format!("starts and answers the ping in {} ms of 5000 ms", took.as_millis().max(1)));
+            self.checked.name.clone_from(&session.seat.name);
+            self.checked.version.clone_from(&session.seat.version);
+        }
+        let tried = play(&mut session, &mut board, trial)?;
+        let end = session.end(is_told, tried.steps);
+        let findings = std::mem::take(&mut session.findings).finish(Some(trial.game.name));
+        Ok(Some(Run { tried, findings, end }))
+    }
+
+    /// Adds findings that weren't there before.
+    fn add_new(&mut self, findings: Vec<Finding>) {
+        for finding in findings {
+            if !self.checked.findings.iter().any(|known| known.what == finding.what) {
+                self.checked.findings.push(finding);
+            }
+        }
+    }
+}
+
+/// How a run of a game went, with what follows from its times and counts.
+fn judge(game: &'static GameType, tried: Tried, mut findings: Vec<Finding>) -> GameCheck {
+    let (limit, longest) = (Duration::from_millis(game.limits.step_ms), tried.longest);
+    let times = format!(
+        "the longest of {} steps took {} ms, and the limit is {} ms",
+        tried.steps,
+        longest.as_millis(),
+        limit.as_millis()
+    );
+    let bank_ms = game.limits.bank_ms;
+    let slow = if tried.overtime * 2 > tried.steps {
+        let advice = format!(
+            "decide sooner: time beyond the limit is drawn from a bank of {bank_ms} ms for the whole match, which won't last"
+        );
+        Some(Finding::wrong(format!("is too slow: {times}"), advice))
+    } else if tried.overtime > 0 {
+        let advice = format!("time beyond the limit is drawn from a bank of {bank_ms} ms for the whole match");
+        Some(Finding::advice(format!("takes too long now and then: {times}"), advice))
+    } else if longest * 2 > limit {
+        Some(Finding::advice(format!("is close to the limit: {times}"), "a busy machine is slower than yours"))
+    } else {
+        None
+    };
+    if tried.rejected > 0 && tried.taken == 0 {
+        let what = format!("the game took none of its {} actions", tried.rejected);
+        findings.push(Finding::wrong(what, "docs/agents.md has the actions of each game"));
+    }
+    findings.extend(slow);
+    for finding in &mut findings {
+        finding.game = Some(game.name);
+    }
+    let is_wrong = findings.iter().any(|finding| finding.severity == Severity::Wrong);
+    GameCheck {
+        plays: !is_wrong && tried.taken > 0,
+        steps: tried.steps,
+        answered: tried.answered,
+        taken: tried.taken,
+        rejected: tried.rejected,
+        longest_step_ms: (longest.as_secs_f64() * 1e6).round() / 1e3,
+        step_limit_ms: game.limits.step_ms,
+        findings,
+    }
+}

@@ -1,0 +1,389 @@
+//! Sessions: one run of an agent under the check's eye, from its start over the handshake to its end.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use arena_model::{AgentId, TimeLimits};
+use serde_json::{Map, Value};
+
+use super::finding::{Finding, Findings};
+use crate::agent::{Agent, Channel};
+use crate::body::{Body, End, Log};
+use crate::contest::{Confinement, start_one};
+use crate::link::{Answer, Link, Request, ask_fairly};
+use crate::message::{self, Dialect};
+use crate::play::{CONSENT, END, GRACE, MatchError, STARTUP};
+use crate::reply::{Claim, Reply};
+use crate::seat::{Seat, quote};
+
+/// A second line of the same answer may come this much later.
+const SECOND_LINE: Duration = Duration::from_millis(5);
+
+/// More than this per step on stderr is chatter.
+const CHATTER: u64 = 8 << 10;
+
+/// How much of the end of stderr is shown.
+const LOG_LINES: usize = 4;
+
+/// A run of an agent.
+pub struct Session<'a> {
+    /// What the referee would know of it.
+    pub seat: Seat,
+    /// What was found so far.
+    pub findings: Findings,
+    agent: &'a Agent,
+    link: Link,
+    body: Box<dyn Body>,
+    started: Instant,
+    called_off: &'a AtomicBool,
+    /// What it wrote to stderr, once it is gone.
+    log: Option<Log>,
+    /// Its last answer.
+    line: Vec<u8>,
+    /// The place of the first finding that the log may explain.
+    is_broken: bool,
+}
+
+/// How the agents of a check are started.
+#[derive(Clone, Copy)]
+pub struct Start<'a> {
+    /// Whom.
+    pub agent: &'a Agent,
+    /// What holds it in.
+    pub confinement: &'a Confinement,
+    /// Tells when the check is called off.
+    pub called_off: &'a AtomicBool,
+}
+
+/// Why there is no session.
+pub enum NotStarted {
+    /// It is the agent's fault.
+    Agent(Box<Finding>),
+    /// It is not.
+    System(MatchError),
+}
+
+impl<'a> Session<'a> {
+    /// Starts the agent.
+    pub fn start(
+        start: Start<'a>,
+        id: AgentId,
+        dialect: Dialect,
+        limits: TimeLimits,
+    ) -> Result<Session<'a>, NotStarted> {
+        let Start { agent, confinement, called_off } = start;
+        let started = Instant::now();
+        let (link, body) = start_one(agent, confinement, limits).map_err(|error| match error.is_of_the_agent() {
+            true => NotStarted::Agent(Box::new(Finding::wrong(
+                format!("doesn't start: {error}"),
+                "start it in a terminal as the arena does, in an empty folder, and mend what it complains of",
+            ))),
+            false => NotStarted::System(MatchError::Start(error.to_string())),
+        })?;
+        let seat = Seat::new(0, id, agent.name.clone(), agent.version.clone(), dialect, limits);
+        Ok(Session {
+            seat,
+            findings: Findings::default(),
+            agent,
+            link,
+            body,
+            started,
+            called_off,
+            log: None,
+            line: Vec::new(),
+            is_broken: false,
+        })
+    }
+
+    /// Whether the agent is a process of ours, rather than somebody's server.
+    pub fn is_process(&self) -> bool {
+        matches!(self.agent.channel, Channel::Stdio(_))
+    }
+
+    /// Asks the agent, and keeps the line that it answers, without its end.
+    pub fn ask(
+        &mut self,
+        message: &[u8],
+        patience: Duration,
+        mut is_answer: impl FnMut(&mut Seat, &[u8]) -> bool,
+    ) -> Result<(Answer, Duration), MatchError> {
+        let (seat, body) = (&mut self.seat, &self.body);
+        let mut requests = [Request::new(&mut self.link, 0, message, patience, Instant::now())];
+        ask_fairly(&mut requests, self.called_off, |_, line| is_answer(seat, line), |_| body.kept_waiting())?;
+        let [request] = requests;
+        let (answer, used) = (request.answer.unwrap_or(Answer::Interrupted), request.used);
+        self.line.clear();
+        match answer {
+            Answer::Interrupted => return Err(MatchError::CalledOff),
+            Answer::Line => self.line.extend_from_slice(self.link.line()),
+            _ => {}
+        }
+        Ok((answer, used))
+    }
+
+    /// The last answer.
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+
+    /// Notes a finding which what the agent wrote to stderr may explain.
+    pub fn break_off(&mut self, finding: Finding) {
+        let log = self.log.get_or_insert_with(|| {
+            // Whoever is stuck has time to say so, but not long.
+            self.body.finish(Duration::ZERO)
+        });
+        self.findings.add(Finding { log: tail(log), ..finding });
+        self.is_broken = true;
+    }
+
+    /// How the agent ended, whose output is closed, or what else is to be said instead of a line.
+    pub fn describe(&mut self, answer: Answer, patience: Duration) -> String {
+        match answer {
+            Answer::Line | Answer::Interrupted => String::new(),
+            Answer::Late => format!("no answer within {} ms", patience.as_millis()),
+            Answer::Flood => "it wrote a line without end, or far too much beside its answers".to_owned(),
+            Answer::Closed => self
+                .body
+                .ended(END)
+                .map_or_else(|| "it closed its output".to_owned(), |end| format!("it {}", end.sentence)),
+        }
+    }
+
+    /// Ping, id and config, as in a match. How long it took until the pong, or `None` if it can't go on from there.
+    pub fn shake_hands(&mut self, config: &Map<String, Value>) -> Result<Option<Duration>, MatchError> {
+        let Some(took) = self.ping()? else { return Ok(None) };
+        let message = message::set_agent_id(&self.seat.id, config);
+        let (answer, _) = self.ask(&message, CONSENT, |_, _| true)?;
+        match answer {
+            Answer::Line => {
+                self.judge_consent(&message);
+                self.note_second_lines();
+            }
+            Answer::Late => {
+                self.seat.note_silence();
+                let what = format!(
+                    "doesn't answer `set_agent_id` within {} ms, which each match waits for",
+                    CONSENT.as_millis()
+                );
+                let advice =
+                    "answer it with {\"agent_id\": the id, \"agent_name\": …, \"agent_version\": …}, and flush";
+                self.findings.add(Finding::advice(what, advice).told(&message));
+            }
+            _ => {
+                let how = self.describe(answer, CONSENT);
+                let advice = "store the id, and take no offence at the keys of `config`";
+                self.break_off(Finding::wrong(format!("fails at `set_agent_id`: {how}"), advice).told(&message));
+                return Ok(None);
+            }
+        }
+        Ok(self.seat.is_in().then_some(took))
+    }
+
+    fn ping(&mut self) -> Result<Option<Duration>, MatchError> {
+        let message = message::ping();
+        // What comes before the ping is dropped, or taken for the answer to it, as luck will have it.
+        let early = if self.link.stirs(Duration::ZERO) { self.link.unasked() } else { &[] };
+        let mut strays: Vec<Vec<u8>> = lines(early).take(3).map(<[u8]>::to_owned).collect();
+        let (answer, _) = self.ask(&message, STARTUP, |_, line| {
+            let is_pong = Reply::read(line).is_ok_and(|reply| reply.has_pong());
+            if !is_pong && strays.len() < 3 {
+                strays.push(line.to_owned());
+            }
+            is_pong
+        })?;
+        let took = self.started.elapsed();
+        for stray in &strays {
+            let finding = match Reply::read(stray) {
+                Ok(_) => Finding::wrong(
+                    "answers the ping without the key `pong`",
+                    "answer {\"ping\": …} with {\"pong\": \"pong\"}",
+                ),
+                Err(error) if !self.is_process() => Finding::wrong(
+                    format!("answers the ping, but {error}"),
+                    "answer with status 200 and a JSON object: {\"pong\": \"pong\"}",
+                ),
+                Err(_) => Finding::wrong(
+                    "writes something else to stdout before it answers the ping",
+                    "stdout is for the protocol alone; print banners and logs to stderr",
+                ),
+            };
+            self.findings.add(finding.sent(quote(stray)).told(&message));
+        }
+        match answer {
+            Answer::Line => {
+                self.note_line_end();
+                self.note_second_lines();
+                Ok(Some(took))
+            }
+            _ => {
+                if answer == Answer::Late && strays.iter().any(|stray| Reply::read(stray).is_ok()) {
+                    // It did answer, and what was wrong with it has been said.
+                    return Ok(None);
+                }
+                let how = self.describe(answer, STARTUP);
+                let advice = match answer {
+                    Answer::Late => {
+                        "answer {\"pong\": \"pong\"}, and flush stdout after each line: what stays in a buffer is silence"
+                    }
+                    Answer::Flood => "answer each message with one line, and write nothing unasked",
+                    _ if !self.is_process() => {
+                        "start the server, and look whether it answers a POST of {\"ping\": \"ping\"}"
+                    }
+                    _ => "start it in a terminal and send it {\"ping\": \"ping\"}",
+                };
+                self.break_off(Finding::wrong(format!("doesn't answer the ping: {how}"), advice).told(&message));
+                Ok(None)
+            }
+        }
+    }
+
+    fn judge_consent(&mut self, message: &[u8]) {
+        let line = std::mem::take(&mut self.line);
+        let reply = Reply::read(&line);
+        self.seat.hear_consent(&line);
+        let sent = quote(&line);
+        let faults: Vec<_> = self.seat.take_faults().collect();
+        for fault in faults {
+            let finding = Finding::wrong(
+                format!("answers `set_agent_id` with a line that counts for nothing: {}", fault.what),
+                mend(&fault.what),
+            );
+            self.findings.add(finding.sent(&sent).told(message));
+        }
+        if self.seat.out.is_some() {
+            let finding = Finding::wrong(
+                "answers `set_agent_id` with another id than it was given, and is out",
+                "`agent_id` is the value of `set_agent_id`, unchanged",
+            );
+            self.findings.add(finding.sent(sent).told(message));
+        } else if let Ok(reply) = reply {
+            if reply.claim(&self.seat.id_json) == Claim::Missing {
+                let advice = "put the id it was given under `agent_id` here too, as in all later answers";
+                self.findings.add(
+                    Finding::advice("answers `set_agent_id` without `agent_id`", advice).sent(&sent).told(message),
+                );
+            }
+            let missing = match (reply.agent_name(), reply.agent_version()) {
+                (None, None) => Some("its name and version"),
+                (None, Some(_)) => Some("its name"),
+                (Some(_), None) => Some("its version"),
+                (Some(_), Some(_)) => None,
+            };
+            if let Some(missing) = missing {
+                let advice = "tables and replays show `agent_name` and `agent_version` of this answer";
+                self.findings.add(Finding::advice(format!("doesn't tell {missing}"), advice).sent(sent));
+            }
+        }
+        self.line = line;
+    }
+
+    /// Notes lines that end like on Windows.
+    fn note_line_end(&mut self) {
+        if self.line.ends_with(b"\r") {
+            let advice = "nothing needs to be done; the protocol says LF alone";
+            self.findings.add(Finding::advice("ends its lines with CR LF, which is harmless here", advice));
+        }
+    }
+
+    /// Notes what the agent wrote after its answer, which the next message makes void.
+    pub fn note_second_lines(&mut self) {
+        if !self.link.stirs(SECOND_LINE) {
+            return;
+        }
+        let second = self.link.unasked();
+        if let Some(line) = lines(second).next() {
+            let finding = Finding::wrong(
+                "writes more than one line for one message; all but the first are thrown away",
+                "answer each message with one line, and print nothing else to stdout",
+            );
+            let finding = finding.sent(quote(line));
+            self.findings.add(finding);
+        }
+    }
+
+    /// Ends the agent as a match does, by `stop`, or by closing its input without a word. Says how it went if it went well.
+    pub fn end(&mut self, is_told: bool, steps: u64) -> Option<String> {
+        let (message, event) = match is_told {
+            true => (message::stop(false), "`stop`"),
+            false => (Vec::new(), "the end of its input"),
+        };
+        self.link.close(&message);
+        if self.is_broken {
+            return None;
+        }
+        if !self.is_process() {
+            // How a server ends is its own affair, but it shall hear of it.
+            self.log = Some(self.body.finish(GRACE));
+            return None;
+        }
+        let told = Instant::now();
+        let end = self.body.ended(GRACE);
+        let took = told.elapsed().as_millis();
+        let log = self.log.get_or_insert_with(|| self.body.finish(Duration::ZERO));
+        let (length, log) = (log.head.len() as u64 + log.left_out + log.tail.len() as u64, tail(log));
+        if is_told && length > CHATTER * steps.max(1) {
+            let what = format!("wrote {length} bytes to stderr in {steps} steps");
+            self.findings
+                .add(Finding::advice(what, "the end of a long log is kept, not its middle; 64 MiB end a match"));
+        }
+        match end {
+            Some(End { code: Some(0), left_behind: 0, .. }) => {
+                Some(format!("exits by itself after {event} ({took} ms)"))
+            }
+            Some(End { code: Some(0), left_behind, .. }) => {
+                let processes = if left_behind == 1 { "process" } else { "processes" };
+                let what = format!("leaves {left_behind} {processes} behind when it exits");
+                self.findings.add(Finding::advice(what, "end what it starts; the arena ends what is left"));
+                None
+            }
+            Some(End { sentence, .. }) => {
+                let finding =
+                    Finding::advice(format!("{sentence} after {event}"), "exit with code 0, and don't read on");
+                self.findings.add(Finding { log, ..finding });
+                None
+            }
+            None => {
+                let what = format!("doesn't exit within {} ms after {event}, and is killed", GRACE.as_millis());
+                self.findings.add(Finding::advice(what, "leave the loop at `stop`, and when nothing more can be read"));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.log.is_none() {
+            self.body.kill();
+            self.body.finish(Duration::ZERO);
+        }
+    }
+}
+
+/// The lines that hold something.
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
+}
+
+/// How to mend a fault that the referee found.
+pub fn mend(what: &str) -> &'static str {
+    match what {
+        _ if what.contains("lacks `agent_id`") => "put the id from `set_agent_id` under `agent_id` into each answer",
+        _ if what.contains("isn't a text") => "`agent_id` is the text from `set_agent_id`, unchanged",
+        _ if what.contains("isn't JSON") => {
+            "answer with one JSON object on one line, and print everything else to stderr"
+        }
+        _ if what.contains("UTF-8") => "write UTF-8, whatever the system's locale",
+        _ => "answer with an object: {\"agent_id\": …, \"actions\": […]}",
+    }
+}
+
+/// The end of a log.
+fn tail(log: &Log) -> Option<String> {
+    let end = if log.tail.is_empty() { &log.head } else { &log.tail };
+    let text = String::from_utf8_lossy(&end[end.len().saturating_sub(2000)..]).into_owned();
+    let lines: Vec<String> =
+        text.lines().filter(|line| !line.trim().is_empty()).map(|line| quote(line.as_bytes())).collect();
+    let shown = &lines[lines.len().saturating_sub(LOG_LINES)..];
+    (!shown.is_empty()).then(|| shown.join("\n"))
+}

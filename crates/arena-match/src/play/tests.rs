@@ -1,0 +1,857 @@
+//! The match loop, with agents that are threads of the test behind real pipes.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use arena_model::{Actions, Game, GameType, Offer, Setup};
+use expect_test::{Expect, expect};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::*;
+use crate::body::End;
+use crate::message::Dialect;
+
+/// What a busy machine may add to any time here.
+const SLACK: Duration = Duration::from_millis(400);
+
+/// Limits that no agent here comes near to, unless it is to.
+const LONG: TimeLimits = TimeLimits { step_ms: 20_000, bank_ms: 500 };
+
+/// Everybody says a number in each epoch, and the numbers are the score. To say 13 loses at once.
+struct Tally {
+    config: TallyConfig,
+    said: Vec<Vec<u64>>,
+    epochs: u64,
+    gone: Vec<usize>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TallyConfig {
+    n_epochs: u64,
+    /// One agent after the other, instead of all at once.
+    by_turns: bool,
+}
+
+impl Default for TallyConfig {
+    fn default() -> TallyConfig {
+        TallyConfig { n_epochs: 3, by_turns: false }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+enum Say {
+    Say { number: u64 },
+}
+
+impl Game for Tally {
+    const NAME: &'static str = "tally";
+    const DESCRIPTION: &'static str = "Numbers are said.";
+    const MODE: UpdateMode = UpdateMode::Simultaneous;
+    const SEATS: RangeInclusive<usize> = 1..=4;
+    const LIMITS: TimeLimits = LONG;
+    type Config = TallyConfig;
+    type Action = Say;
+
+    fn new(config: TallyConfig, setup: Setup) -> Result<Tally, OptionsError> {
+        Ok(Tally { config, said: vec![Vec::new(); setup.agents.len()], epochs: 0, gone: Vec::new() })
+    }
+
+    fn config(&self) -> &TallyConfig {
+        &self.config
+    }
+
+    fn is_asked(&self, seat: SeatNumber) -> bool {
+        !self.config.by_turns || self.epochs as usize % self.said.len() == seat.0
+    }
+
+    fn write_state(&self, _seat: SeatNumber, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("\"said\":{}", json!(self.said)).as_bytes());
+    }
+
+    fn step(&mut self, actions: &Actions<Say>, events: &mut Events) {
+        self.epochs += 1;
+        for seat in 0..self.said.len() {
+            for Offer { index, action: Say::Say { number } } in actions.of(SeatNumber(seat)) {
+                match number {
+                    0 => events.reject(SeatNumber(seat), *index, "0 is nothing"),
+                    13 => events.forfeit(SeatNumber(seat), Verdict::IllegalMove, "said 13"),
+                    number => self.said[seat].push(*number),
+                }
+            }
+        }
+    }
+
+    fn disqualify(&mut self, seat: SeatNumber) {
+        assert!(!self.gone.contains(&seat.0), "taken out twice");
+        self.gone.push(seat.0);
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        (self.epochs >= self.config.n_epochs).then_some("GAME_ENDED")
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        self.said.iter().map(|said| said.iter().sum::<u64>() as f64).collect()
+    }
+}
+
+static TALLY: GameType = GameType::of::<Tally>();
+
+/// The agent's side of its pipes.
+struct Wire {
+    input: BufReader<File>,
+    output: File,
+    heard: Arc<Mutex<Vec<String>>>,
+    id: String,
+}
+
+impl Wire {
+    /// The next message, or null at the end.
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        if self.input.read_line(&mut line).unwrap_or(0) == 0 {
+            return Value::Null;
+        }
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if let Some(id) = message["set_agent_id"].as_str() {
+            self.id = id.to_owned();
+        }
+        self.heard.lock().unwrap().push(line);
+        message
+    }
+
+    /// Writes all at once. Nobody may listen any more.
+    fn write(&mut self, text: &str) {
+        let _ = self.output.write_all(text.as_bytes());
+    }
+
+    /// An answer in which it says a number.
+    fn answer(&self, number: u64) -> String {
+        format!("{}\n", json!({"agent_id": self.id, "actions": [{"action": "say", "number": number}]}))
+    }
+
+    fn say(&mut self, number: u64) {
+        let answer = self.answer(number);
+        self.write(&answer);
+    }
+
+    fn pong(&mut self) {
+        self.read();
+        self.write("{\"pong\":1}\n");
+    }
+
+    fn shake_hands(&mut self) {
+        self.pong();
+        self.read();
+        let consent = format!("{}\n", json!({"agent_id": self.id}));
+        self.write(&consent);
+    }
+
+    /// The epoch of the next state, until there is none.
+    fn epoch(&mut self) -> Option<u64> {
+        let message = self.read();
+        let state = if message["world_state"].is_object() { &message["world_state"] } else { &message };
+        state["epoch"].as_u64()
+    }
+}
+
+/// What an agent does from its start to its end.
+type Script = Box<dyn FnOnce(&mut Wire) + Send>;
+
+fn script(script: impl FnOnce(&mut Wire) + Send + 'static) -> Script {
+    Box::new(script)
+}
+
+/// Does so for each state, from a proper handshake on.
+fn each(mut act: impl FnMut(&mut Wire, u64) + Send + 'static) -> Script {
+    script(move |wire| {
+        wire.shake_hands();
+        while let Some(epoch) = wire.epoch() {
+            act(wire, epoch);
+        }
+    })
+}
+
+/// Says the same number whenever it may.
+fn says(number: u64) -> Script {
+    each(move |wire, _| wire.say(number))
+}
+
+/// An agent that is a thread.
+struct Thread {
+    thread: Option<JoinHandle<()>>,
+    end: End,
+    is_flooding: bool,
+}
+
+impl Body for Thread {
+    fn ended(&mut self, patience: Duration) -> Option<End> {
+        let by = Instant::now() + patience + SLACK;
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished).then(|| self.end.clone())
+    }
+
+    fn is_flooding(&self) -> bool {
+        self.is_flooding
+    }
+
+    fn kill(&mut self) {}
+
+    fn finish(&mut self, grace: Duration) -> Log {
+        // Who is stuck in its own writing ends when the pipes are closed, after this.
+        if self.ended(grace).is_some()
+            && let Some(thread) = self.thread.take()
+        {
+            thread.join().unwrap();
+        }
+        Log::default()
+    }
+}
+
+/// A match to be played.
+struct Arena {
+    limits: TimeLimits,
+    options: Value,
+    players: Vec<Player>,
+    heard: Vec<Arc<Mutex<Vec<String>>>>,
+    called_off: Arc<AtomicBool>,
+}
+
+/// What came of it.
+struct Told {
+    played: Result<Played, MatchError>,
+    heard: Vec<Vec<String>>,
+    replay: String,
+}
+
+impl Arena {
+    fn new(limits: TimeLimits, options: Value) -> Arena {
+        Arena { limits, options, players: Vec::new(), heard: Vec::new(), called_off: Arc::default() }
+    }
+
+    fn seat(self, script: Script) -> Arena {
+        self.seat_with(Dialect::Both, false, false, script)
+    }
+
+    fn seat_with(mut self, dialect: Dialect, is_out_of_memory: bool, is_flooding: bool, script: Script) -> Arena {
+        let (their_input, input) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (output, their_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        for fd in [input.as_fd(), output.as_fd()] {
+            fcntl_setfl(fd, OFlags::NONBLOCK).unwrap();
+        }
+        let number = self.players.len();
+        let name = ["a", "b", "c", "d"][number];
+        let heard = Arc::default();
+        let mut wire = Wire {
+            input: BufReader::new(their_input.into()),
+            output: their_output.into(),
+            heard: Arc::clone(&heard),
+            id: String::new(),
+        };
+        let end = End {
+            sentence: if is_out_of_memory { "took more memory than it may" } else { "exited with code 1" }.to_owned(),
+            is_out_of_memory,
+            code: None,
+            left_behind: 0,
+        };
+        self.heard.push(heard);
+        self.players.push(Player {
+            seat: Seat::new(number, name.parse().unwrap(), name.to_owned(), None, dialect, self.limits),
+            link: Link::new(input, output),
+            body: Box::new(Thread { thread: Some(thread::spawn(move || script(&mut wire))), end, is_flooding }),
+        });
+        self
+    }
+
+    fn play(self) -> Told {
+        self.play_game(&TALLY)
+    }
+
+    fn play_game(self, game: &'static GameType) -> Told {
+        let Value::Object(options) = self.options else { unreachable!("options are an object") };
+        let seed = Seed([7; 32]);
+        let agents = self.players.iter().map(|player| player.seat.id.clone()).collect();
+        let game = game.start(&options, Setup { seed: seed.clone(), agents }).unwrap();
+        let mut replay = Vec::new();
+        let table = Table::new(game, seed, &options, self.limits, self.players, &self.called_off);
+        let played = table.recorded_by(Some(Recorder::new(&mut replay))).play();
+        let heard = self.heard.iter().map(|heard| heard.lock().unwrap().clone()).collect();
+        Told { played, heard, replay: String::from_utf8(replay).unwrap() }
+    }
+}
+
+impl Told {
+    #[track_caller]
+    fn played(&self) -> &Played {
+        self.played.as_ref().unwrap()
+    }
+
+    /// Seat by seat: score, rank, faults, and why it is out.
+    #[track_caller]
+    fn summary(&self) -> String {
+        let played = self.played();
+        let mut told =
+            format!("{} after {}, {} wins\n", played.outcome.termination, played.epochs, played.outcome.winner);
+        for (number, seat) in played.seats.iter().enumerate() {
+            let (score, rank) = (played.scores[number], played.ranks[number]);
+            let out = seat.out.as_ref().map(|out| format!(", {}: {}", out.verdict, out.detail)).unwrap_or_default();
+            told += &format!("{} score {score} rank {rank} faults {}{out}\n", seat.id, seat.faults);
+        }
+        told
+    }
+
+    /// The reason in the `stop` that an agent read.
+    fn stop(&self, seat: usize) -> Option<String> {
+        let last: Value = serde_json::from_str(self.heard[seat].last()?).unwrap();
+        Some(last["stop"]["reason"].as_str()?.to_owned())
+    }
+
+    /// What an agent was told of its bank, state by state.
+    fn banks(&self, seat: usize) -> Vec<u64> {
+        let message = |line: &String| serde_json::from_str::<Value>(line).unwrap();
+        self.heard[seat]
+            .iter()
+            .filter_map(|line| message(line)["world_state"]["remaining_overage_ms"].as_u64())
+            .collect()
+    }
+}
+
+/// A match of an agent against one that says 1: how it ends, and what `stop` told the two.
+#[track_caller]
+fn check(limits: TimeLimits, n_epochs: u64, agent: Script, expected: Expect) {
+    let told = Arena::new(limits, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
+    let stops = format!("stop {:?} {:?}\n", told.stop(0), told.stop(1));
+    expected.assert_eq(&(told.summary() + &stops));
+}
+
+#[test]
+fn who_fails_at_the_handshake_never_plays() {
+    check(
+        LONG,
+        3,
+        script(|_| {}),
+        expect![[r#"
+        TAINTED after 0, b wins
+        a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1
+        b score 0 rank 1 faults 0
+        stop None Some("end_of_game")
+    "#]],
+    );
+    check(
+        LONG,
+        3,
+        script(|wire| {
+            wire.read();
+            wire.write("{\"pong\":null}\n");
+            while !wire.read().is_null() {}
+        }),
+        expect![[r#"
+            TAINTED after 0, b wins
+            a score -10 rank 2 faults 0, PING_FAIL: answered the ping without `pong`: {"pong":null}
+            b score 0 rank 1 faults 0
+            stop Some("end_of_game") Some("end_of_game")
+        "#]],
+    );
+    check(
+        LONG,
+        3,
+        script(|wire| {
+            wire.pong();
+            wire.read();
+        }),
+        expect![[r#"
+            TAINTED after 0, b wins
+            a score -10 rank 2 faults 0, STARTUP_FAIL: exited with code 1
+            b score 0 rank 1 faults 0
+            stop None Some("end_of_game")
+        "#]],
+    );
+    check(
+        LONG,
+        3,
+        script(|wire| {
+            wire.pong();
+            wire.read();
+            wire.write("{\"agent_id\":\"x\"}\n");
+            while !wire.read().is_null() {}
+        }),
+        expect![[r#"
+            TAINTED after 0, b wins
+            a score -10 rank 2 faults 0, SET_AGENT_ID_FAIL: was given an id and answered another: {"agent_id":"x"}
+            b score 0 rank 1 faults 0
+            stop Some("end_of_game") Some("end_of_game")
+        "#]],
+    );
+}
+
+#[test]
+fn who_is_silent_at_the_ping_is_waited_for_five_seconds() {
+    let began = Instant::now();
+    check(
+        LONG,
+        3,
+        script(|wire| while !wire.read().is_null() {}),
+        expect![[r#"
+        TAINTED after 0, b wins
+        a score -10 rank 2 faults 0, PING_FAIL: no answer to the ping within 5000 ms
+        b score 0 rank 1 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+    assert!(began.elapsed() >= STARTUP && began.elapsed() < STARTUP + 5 * SLACK);
+}
+
+#[test]
+fn each_failure_in_the_game_has_its_verdict() {
+    // Ends.
+    check(
+        LONG,
+        3,
+        each(|wire, epoch| {
+            if epoch == 1 {
+                wire.say(2)
+            } else {
+                wire.output = File::open("/dev/null").unwrap();
+            }
+        }),
+        expect![[r#"
+            TAINTED after 2, b wins
+            a score -10 rank 2 faults 0, CRASHED: closed its output
+            b score 1 rank 1 faults 0
+            stop Some("end_of_game") Some("end_of_game")
+        "#]],
+    );
+    // Writes without an end.
+    let flood = script(|wire| {
+        wire.shake_hands();
+        wire.read();
+        wire.write(&"x".repeat(2 << 20));
+    });
+    check(
+        LONG,
+        3,
+        flood,
+        expect![[r#"
+        TAINTED after 1, b wins
+        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line, or beside its answers, beyond all bounds
+        b score 0 rank 1 faults 0
+        stop None Some("end_of_game")
+    "#]],
+    );
+    // Speaks for another.
+    check(
+        LONG,
+        3,
+        each(|wire, _| {
+            wire.id = "b".to_owned();
+            wire.say(2);
+        }),
+        expect![[r#"
+            TAINTED after 1, b wins
+            a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as "b"
+            b score 0 rank 1 faults 0
+            stop Some("cheating_detected") Some("end_of_game")
+        "#]],
+    );
+    // Loses by the rules.
+    check(
+        LONG,
+        3,
+        each(|wire, epoch| wire.say(if epoch == 2 { 13 } else { 2 })),
+        expect![[r#"
+        TAINTED after 2, b wins
+        a score -10 rank 2 faults 0, ILLEGAL_MOVE: said 13
+        b score 2 rank 1 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+}
+
+#[test]
+fn what_ended_an_agent_is_told_apart() {
+    let ends = |is_out_of_memory, is_flooding, limits, agent| {
+        let arena = Arena::new(limits, json!({})).seat_with(Dialect::Both, is_out_of_memory, is_flooding, agent);
+        arena.seat(says(1)).play().summary()
+    };
+    let gone = || {
+        script(|wire| {
+            wire.shake_hands();
+            wire.read();
+        })
+    };
+    expect![[r#"
+        TAINTED after 1, b wins
+        a score -10 rank 2 faults 0, MEMORY_LIMIT: took more memory than it may
+        b score 0 rank 1 faults 0
+    "#]]
+    .assert_eq(&ends(true, false, LONG, gone()));
+    let short = TimeLimits { step_ms: 50, bank_ms: 0 };
+    let stuck = || each(|_, _| {});
+    expect![[r#"
+        TAINTED after 1, b wins
+        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line, or beside its answers, beyond all bounds
+        b score 0 rank 1 faults 0
+    "#]]
+    .assert_eq(&ends(false, true, short, stuck()));
+}
+
+#[test]
+fn ten_faults_are_forgiven() {
+    let faulty = |count: u64, fault: &'static str| {
+        each(move |wire, epoch| if epoch <= count { wire.write(fault) } else { wire.say(2) })
+    };
+    check(
+        LONG,
+        12,
+        faulty(10, "oops\n"),
+        expect![[r#"
+        GAME_ENDED after 12, b wins
+        a score 4 rank 2 faults 10
+        b score 12 rank 1 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+    check(
+        LONG,
+        12,
+        faulty(11, "oops\n"),
+        expect![[r#"
+        TAINTED after 11, b wins
+        a score -10 rank 2 faults 11, TOO_MANY_ERRORS: 11 faults, the last one: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr
+        b score 10 rank 1 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+    check(
+        LONG,
+        12,
+        faulty(11, "{\"actions\":[]}\n"),
+        expect![[r#"
+        TAINTED after 11, b wins
+        a score -10 rank 2 faults 11, MISSING_AGENT_ID: 11 replies without `agent_id`
+        b score 10 rank 1 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+}
+
+#[test]
+fn actions_that_are_not_taken_are_no_faults() {
+    check(
+        LONG,
+        2,
+        each(|wire, _| {
+            let id = &wire.id;
+            let line = format!(
+                "{{\"agent_id\":\"{id}\",\"actions\":[{{\"action\":\"say\",\"number\":\"1\"}},7,{{\"action\":\"say\",\"number\":0}},{{\"action\":\"say\",\"number\":5}}]}}\n"
+            );
+            wire.write(&line);
+        }),
+        expect![[r#"
+            GAME_ENDED after 2, a wins
+            a score 10 rank 1 faults 0
+            b score 2 rank 2 faults 0
+            stop Some("end_of_game") Some("end_of_game")
+        "#]],
+    );
+    check(
+        LONG,
+        2,
+        each(|wire, _| {
+            let line = format!("{{\"agent_id\":\"{}\",\"actions\":null}}\n", wire.id);
+            wire.write(&line);
+        }),
+        expect![[r#"
+            GAME_ENDED after 2, b wins
+            a score 0 rank 2 faults 0
+            b score 2 rank 1 faults 0
+            stop Some("end_of_game") Some("end_of_game")
+        "#]],
+    );
+}
+
+#[test]
+fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
+    let limits = TimeLimits { step_ms: 60, bank_ms: 90 };
+    let waited = Arc::new(Mutex::new(Duration::ZERO));
+    let late = {
+        let waited = Arc::clone(&waited);
+        each(move |wire, _| {
+            let asked = Instant::now();
+            // The next that comes is `stop`.
+            wire.read();
+            *waited.lock().unwrap() = asked.elapsed();
+        })
+    };
+    let told = Arena::new(limits, json!({})).seat(late).seat(says(1)).play();
+    expect![[r#"
+        TAINTED after 1, b wins
+        a score -10 rank 2 faults 0, TIMEOUT: no answer within 150 ms (60 ms a step and 90 ms in the bank)
+        b score 0 rank 1 faults 0
+    "#]]
+    .assert_eq(&told.summary());
+    assert_eq!(told.played().seats[0].used, Duration::from_millis(150));
+    let waited = *waited.lock().unwrap();
+    assert!(waited < Duration::from_millis(150) + SLACK, "{waited:?}");
+}
+
+#[test]
+fn the_bank_pays_for_what_is_beyond_the_limit_only() {
+    let limits = TimeLimits { step_ms: 400, bank_ms: 5000 };
+    let nap = |ms| {
+        each(move |wire, _| {
+            thread::sleep(Duration::from_millis(ms));
+            wire.say(1);
+        })
+    };
+    let told = Arena::new(limits, json!({})).seat(nap(500)).seat(nap(20)).seat(nap(480)).play();
+    // Clocks run beside each other: nobody pays for another's thinking.
+    assert_eq!(told.banks(1), [5000; 3]);
+    for (seat, least_ms) in [(0, 100), (2, 80)] {
+        let banks = told.banks(seat);
+        let paid: Vec<u64> = banks.windows(2).map(|pair| pair[0] - pair[1]).collect();
+        assert!(paid.iter().all(|paid| (least_ms..least_ms + 400).contains(paid)), "{banks:?}");
+        let used = told.played().seats[seat].used;
+        assert!(used >= Duration::from_millis(3 * (400 + least_ms)), "{used:?}");
+    }
+}
+
+#[test]
+fn silence_at_set_agent_id_is_consent() {
+    let quiet = script(|wire| {
+        wire.pong();
+        wire.read();
+        while wire.epoch().is_some() {
+            wire.say(2);
+        }
+    });
+    check(
+        LONG,
+        3,
+        quiet,
+        expect![[r#"
+        GAME_ENDED after 3, a wins
+        a score 6 rank 1 faults 0
+        b score 3 rank 2 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+    // The answer that comes after all is none to the first state.
+    let late = script(|wire| {
+        wire.pong();
+        wire.read();
+        wire.epoch();
+        let consent = format!("{}\n", json!({"agent_id": wire.id, "agent_name": "Late"}));
+        wire.write(&consent);
+        wire.say(2);
+        while wire.epoch().is_some() {
+            wire.say(2);
+        }
+    });
+    let told = Arena::new(LONG, json!({})).seat(late).seat(says(1)).play();
+    assert_eq!((told.played().scores[0], told.played().seats[0].name.as_str()), (6.0, "Late"));
+}
+
+#[test]
+fn no_line_counts_for_another_epoch_than_its_own() {
+    // Two answers in one write: the second is dropped, and doesn't answer the next state.
+    let double = each(|wire, epoch| {
+        let both = wire.answer(epoch) + &wire.answer(100);
+        wire.write(&both);
+    });
+    check(
+        LONG,
+        3,
+        double,
+        expect![[r#"
+        GAME_ENDED after 3, a wins
+        a score 6 rank 1 faults 0
+        b score 3 rank 2 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+    // What says that it answers an older state does.
+    let stale = each(|wire, epoch| {
+        let old = json!({"agent_id": wire.id, "epoch": epoch - 1, "actions": [{"action": "say", "number": 100}]});
+        let new = json!({"agent_id": wire.id, "epoch": epoch, "actions": [{"action": "say", "number": epoch}]});
+        wire.write(&format!("{old}\n{new}\n"));
+    });
+    check(
+        LONG,
+        3,
+        stale,
+        expect![[r#"
+        GAME_ENDED after 3, a wins
+        a score 6 rank 1 faults 0
+        b score 3 rank 2 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+    // The rest of a line that was begun before the state came is dropped with its beginning.
+    let torn = each(|wire, epoch| {
+        let whole = wire.answer(epoch);
+        let rest = if epoch == 1 { "" } else { "100}]}\n" };
+        wire.write(&format!("{rest}{whole}{}", whole.split_at(40).0));
+    });
+    check(
+        LONG,
+        3,
+        torn,
+        expect![[r#"
+        GAME_ENDED after 3, a wins
+        a score 6 rank 1 faults 0
+        b score 3 rank 2 faults 0
+        stop Some("end_of_game") Some("end_of_game")
+    "#]],
+    );
+}
+
+#[test]
+fn three_go_on_without_one_and_two_do_not() {
+    let leaves =
+        || each(|wire, epoch| if epoch < 2 { wire.say(9) } else { wire.output = File::open("/dev/null").unwrap() });
+    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).seat(says(2)).play();
+    expect![[r#"
+        GAME_ENDED after 5, c wins
+        a score 5 rank 2 faults 0
+        b score -10 rank 3 faults 0, CRASHED: closed its output
+        c score 10 rank 1 faults 0
+    "#]]
+    .assert_eq(&told.summary());
+    assert_eq!(told.heard[0].len(), 2 + 5 + 1);
+    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).play();
+    expect![[r#"
+        TAINTED after 2, a wins
+        a score 1 rank 1 faults 0
+        b score -10 rank 2 faults 0, CRASHED: closed its output
+    "#]]
+    .assert_eq(&told.summary());
+    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).play();
+    expect![[r#"
+        GAME_ENDED after 5, a wins
+        a score 5 rank 1 faults 0
+    "#]]
+    .assert_eq(&told.summary());
+    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(leaves()).play();
+    expect![[r#"
+        TAINTED after 2, DRAW wins
+        a score -10 rank 1 faults 0, CRASHED: closed its output
+    "#]]
+    .assert_eq(&told.summary());
+}
+
+#[test]
+fn only_who_is_to_move_is_asked() {
+    let told = Arena::new(LONG, json!({"n_epochs": 5, "by_turns": true})).seat(says(1)).seat(says(2)).play();
+    expect![[r#"
+        GAME_ENDED after 5, b wins
+        a score 3 rank 2 faults 0
+        b score 4 rank 1 faults 0
+    "#]]
+    .assert_eq(&told.summary());
+    let epochs = |seat: usize| -> Vec<u64> {
+        let message = |line: &String| serde_json::from_str::<Value>(line).unwrap();
+        told.heard[seat].iter().filter_map(|line| message(line)["world_state"]["epoch"].as_u64()).collect()
+    };
+    assert_eq!((epochs(0), epochs(1)), (vec![1, 3, 5], vec![2, 4]));
+}
+
+#[test]
+fn in_a_world_of_its_own_each_agent_sees_itself_alone() {
+    let told = Arena::new(LONG, json!({"n_epochs": 2})).seat(says(1)).seat(says(2));
+    let told = told.play_game(arena_games::find("cherry_picker").unwrap());
+    for (seat, id) in ["a", "b"].into_iter().enumerate() {
+        let states: Vec<Value> = told.heard[seat].iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let owners: Vec<&Value> = (states.iter().filter_map(|message| message["world_state"]["bases"].as_array()))
+            .flatten()
+            .map(|base| &base["owner_id"])
+            .collect();
+        assert_eq!(owners, [id, id]);
+    }
+}
+
+#[test]
+fn two_that_fail_at_once_both_lose() {
+    let cheat = |id: &'static str| {
+        each(move |wire, _| {
+            wire.id = id.to_owned();
+            wire.say(1);
+        })
+    };
+    let told = Arena::new(LONG, json!({})).seat(cheat("x")).seat(cheat("a")).play();
+    expect![[r#"
+        TAINTED after 1, DRAW wins
+        a score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "x"
+        b score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "a"
+    "#]]
+    .assert_eq(&told.summary());
+}
+
+#[test]
+fn equal_replies_give_equal_replays() {
+    let replay = |nap_ms: u64| {
+        let agent = each(move |wire, epoch| {
+            thread::sleep(Duration::from_millis(nap_ms));
+            if epoch == 2 { wire.write("oops\n") } else { wire.say(epoch) }
+        });
+        let cheat = each(|wire, epoch| {
+            if epoch == 3 {
+                wire.id = "nobody".to_owned();
+            }
+            wire.say(0);
+        });
+        Arena::new(LONG, json!({"n_epochs": 4})).seat(agent).seat(says(2)).seat(cheat).play().replay
+    };
+    let first = replay(0);
+    assert_eq!(first, replay(20));
+    assert_eq!(first.lines().count(), 6);
+}
+
+#[test]
+fn agents_read_what_the_protocol_says() {
+    let mut arena = Arena::new(LONG, json!({"n_epochs": 1}));
+    for dialect in [Dialect::Both, Dialect::Spec, Dialect::Flat] {
+        arena = arena.seat_with(dialect, false, false, says(2));
+    }
+    let told = arena.play();
+    expect![[r#"
+        {"ping":"ping"}
+        {"config":{"by_turns":false,"n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"a"}
+        {"world_state":{"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500},"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
+        {"stop":{"reason":"end_of_game"}}
+        {"ping":"ping"}
+        {"config":{"by_turns":false,"n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"b"}
+        {"world_state":{"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}}
+        {"stop":{"reason":"end_of_game"}}
+        {"ping":"ping"}
+        {"config":{"by_turns":false,"n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"c"}
+        {"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
+        {"stop":{"reason":"end_of_game"}}
+    "#]].assert_eq(&told.heard.concat().concat());
+}
+
+#[test]
+fn a_match_that_is_called_off_ends_soon() {
+    let arena = Arena::new(LONG, json!({}));
+    let called_off = Arc::clone(&arena.called_off);
+    let asleep = each(move |wire, _| {
+        called_off.store(true, Ordering::Relaxed);
+        wire.read();
+    });
+    let began = Instant::now();
+    let told = arena.seat(asleep).seat(says(1)).play();
+    assert!(matches!(told.played, Err(MatchError::CalledOff)));
+    assert!(began.elapsed() < Duration::from_secs(2));
+}

@@ -1,0 +1,330 @@
+//! Checks of agents, each of which gets one thing wrong.
+
+use std::sync::atomic::AtomicBool;
+
+use arena_match::{Agent, CheckPlan, Checked, Confinement, Dialect, Limits, Severity, check};
+use arena_model::{GameType, Seed};
+use expect_test::{Expect, expect};
+
+use crate::agent::{self, CONFINED};
+
+/// An agent that gets everything right, but for what replaces a line of it.
+const GOOD: &str = r#"import json
+def say(**answer):
+    print(json.dumps(answer), flush=True)
+def act(state):
+    return [{"action": "move", "actor_id": actor["id"], "target": [9, 9]} for actor in state["actors"] if actor["owner_id"] == me]
+me = None
+for line in sys.stdin:
+    message = json.loads(line)
+    state = message.get("world_state")
+    if "stop" in message:
+        break
+    pong = {"pong": "pong"} if "ping" in message else {}
+    if "set_agent_id" in message:
+        me = message["set_agent_id"]
+        say(agent_id=me, agent_name="good", agent_version="1")
+    elif state:
+        say(agent_id=me, actions=act(state), **pong)
+    elif pong:
+        say(**pong)
+"#;
+
+/// What a check says of an agent that is as good as [`GOOD`], after the replacements.
+fn checked(replacements: &[(&str, &str)], games: &[&'static GameType]) -> Checked {
+    let mut text = GOOD.to_owned();
+    for (part, instead) in replacements {
+        assert!(text.contains(part), "{part}");
+        text = text.replacen(part, instead, 1);
+    }
+    let kit = agent::Agent::python(CONFINED[0], &text);
+    let agent = Agent::find(kit.spec.program.to_str().unwrap(), "/usr/bin:/bin").unwrap();
+    checked_in(&agent, &kit, games)
+}
+
+fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) -> Checked {
+    let confinement = Confinement {
+        launcher: agent::launcher(),
+        mode: kit.spec.sandbox,
+        limits: Limits::default(),
+        expose: Vec::new(),
+    };
+    let plan = CheckPlan { agent, games, seed: &Seed::from_number(0), confinement: &confinement };
+    check(plan, &AtomicBool::new(false)).unwrap()
+}
+
+/// What is said in the good agent's case as well, or when the machine is busy.
+const BESIDE_THE_POINT: [&str; 3] =
+    ["is sent each state twice", "takes too long now and then", "is close to the limit"];
+
+/// The findings of a check in food_catcher, with the last line of the log; but not those that are beside the point.
+#[track_caller]
+fn finds(replacements: &[(&str, &str)], expected: Expect) {
+    let game = arena_games::find("food_catcher").unwrap();
+    let checked = checked(replacements, &[game]);
+    let mut told = String::new();
+    for finding in
+        checked.findings.iter().filter(|finding| !BESIDE_THE_POINT.iter().any(|known| finding.what.starts_with(known)))
+    {
+        assert!(!finding.advice.is_empty());
+        let line = finding.line.as_ref().map(|line| format!(" <- {line}")).unwrap_or_default();
+        let log = finding
+            .log
+            .as_ref()
+            .and_then(|log| log.lines().next_back())
+            .map(|line| format!(" # {line}"))
+            .unwrap_or_default();
+        let times = if finding.times > 1 { " again and again" } else { "" };
+        told += &format!("{:?}: {}{times}{line}{log}\n", finding.severity, finding.what);
+    }
+    assert_eq!(checked.is_fine, checked.findings.iter().all(|finding| finding.severity == Severity::Advice));
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn a_good_agent_is_fine() {
+    let games: Vec<&GameType> = arena_games::GAMES.iter().collect();
+    let checked = checked(&[], &games);
+    assert!(checked.is_fine, "{checked:#?}");
+    let plays: Vec<&str> = checked.games.iter().filter(|(_, found)| found.plays).map(|(name, _)| *name).collect();
+    assert_eq!(plays, ["cherry_picker", "food_catcher"]);
+    assert_eq!((checked.name.as_str(), checked.version.as_deref()), ("good", Some("1")));
+    let fine: Vec<&str> = checked.fine.iter().map(|line| line.split(['(', ':']).next().unwrap().trim_end()).collect();
+    assert_eq!(
+        fine[1..],
+        [
+            "plays cherry_picker",
+            "plays food_catcher",
+            "exits by itself after `stop`",
+            "ignores keys that it doesn't know, and answers a `ping` that comes with a state",
+            "exits by itself after the end of its input",
+        ]
+    );
+    assert!(fine[0].starts_with("starts and answers the ping in"), "{fine:?}");
+}
+
+#[test]
+fn faults_of_the_handshake() {
+    finds(
+        &[("    state =", "    if 'ping' in message and not me: print('ready', flush=True)\n    state =")],
+        expect![[r#"
+            Wrong: writes something else to stdout before it answers the ping <- ready
+        "#]],
+    );
+    finds(
+        &[(r#"{"pong": "pong"} if"#, r#"{"agent_id": "x"} if"#)],
+        expect![[r#"
+            Wrong: answers the ping without the key `pong` <- {"agent_id": "x"}
+        "#]],
+    );
+    finds(
+        &[("me = None\n", "raise SystemExit(3)\n")],
+        expect![[r#"
+        Wrong: doesn't answer the ping: it exited with code 3
+    "#]],
+    );
+    finds(
+        &[("say(agent_id=me, agent_name", "say(agent_id='you', agent_name")],
+        expect![[r#"
+        Wrong: answers `set_agent_id` with another id than it was given, and is out <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
+    "#]],
+    );
+    finds(
+        &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "say()")],
+        expect![[r#"
+        Advice: answers `set_agent_id` without `agent_id` <- {}
+        Advice: doesn't tell its name and version <- {}
+    "#]],
+    );
+    finds(
+        &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "pass")],
+        expect![[r#"
+        Advice: doesn't answer `set_agent_id` within 500 ms, which each match waits for
+    "#]],
+    );
+    finds(
+        &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "print('thank you', flush=True)")],
+        expect![[r#"
+            Wrong: answers `set_agent_id` with a line that counts for nothing: the line isn't JSON: expected ident at line 1 column 2 <- thank you
+        "#]],
+    );
+    finds(
+        &[(r#"message["set_agent_id"]"#, r#"message["agent-id"]"#)],
+        expect![[r#"
+            Wrong: fails at `set_agent_id`: it exited with code 1 # KeyError: 'agent-id'
+        "#]],
+    );
+}
+
+#[test]
+fn faults_while_playing() {
+    finds(
+        &[("say(agent_id=me, actions", "say(actions")],
+        expect![[r#"
+        Wrong: the reply lacks `agent_id` again and again <- {"actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+    "#]],
+    );
+    finds(
+        &[("say(agent_id=me, actions", "say(agent_id='you', actions")],
+        expect![[r#"
+        Wrong: would be disqualified here, AGENT_ID_SPOOFING: spoke as "you" <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+    "#]],
+    );
+    finds(
+        &[("say(agent_id=me, actions=act(state), **pong)", "print('thinking', flush=True)")],
+        expect![[r#"
+        Wrong: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr again and again <- thinking
+    "#]],
+    );
+    finds(
+        &[("say(agent_id=me, actions=act(state), **pong)", "state['nothing']")],
+        expect![[r#"
+            Wrong: ends in the middle of the game: it exited with code 1 # KeyError: 'nothing'
+        "#]],
+    );
+    finds(
+        &[("say(agent_id=me, actions=act(state), **pong)", "time.sleep(9)")],
+        expect![[r#"
+            Wrong: doesn't answer a state: no answer within 2200 ms, of which the limit of a step is 200
+        "#]],
+    );
+    finds(
+        &[(
+            "say(agent_id=me, actions=act(state), **pong)",
+            "for _ in '12': say(agent_id=me, actions=act(state), **pong)",
+        )],
+        expect![[r#"
+            Wrong: writes more than one line for one message; all but the first are thrown away again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "#]],
+    );
+    finds(
+        &[("actions=act(state)", "actions=[{'action': 'fly'}]")],
+        expect![[r#"
+        Wrong: the game took none of its 30 actions
+        Advice: the game doesn't take an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
+    "#]],
+    );
+    finds(
+        &[("actions=act(state)", "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]")],
+        expect![[r#"
+            Advice: the game doesn't take an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}
+        "#]],
+    );
+    finds(
+        &[("actions=act(state)", "actions=[]")],
+        expect![[r#"
+        Advice: answers as it should, but does nothing in 30 steps
+    "#]],
+    );
+    finds(
+        &[("actions=act(state), **pong", "moves=[], **pong")],
+        expect![[r#"
+        Advice: answers a state with neither `actions` nor `move` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "moves": []}
+        Advice: answers as it should, but does nothing in 30 steps
+    "#]],
+    );
+    finds(
+        &[("print(json.dumps(answer), flush=True)", "print(json.dumps(answer), end='\\r\\n', flush=True)")],
+        expect![[r#"
+            Advice: ends its lines with CR LF, which is harmless here
+        "#]],
+    );
+}
+
+#[test]
+fn keys_that_come_later_and_heartbeats() {
+    finds(
+        &[(
+            "    state = message",
+            "    assert not message.keys() - {'ping', 'set_agent_id', 'config', 'world_state', 'stop', 'actors', 'bases', 'foods', 'dead_entities', 'epoch', 'agent_ids', 'remaining_overage_ms'}\n    state = message",
+        )],
+        expect![[r#"
+            Wrong: fails when a message has a key that it doesn't know: it exited with code 1 # AssertionError
+        "#]],
+    );
+    finds(
+        &[("actions=act(state), **pong", "actions=act(state)")],
+        expect![[r#"
+        Advice: doesn't answer a `ping` that comes with a state <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+    "#]],
+    );
+    finds(
+        &[("elif state:", "elif state and not pong:")],
+        expect![[r#"
+        Advice: answers a `ping` that comes with a state, but not the state in the same line <- {"pong": "pong"}
+    "#]],
+    );
+}
+
+#[test]
+fn ends() {
+    finds(
+        &[("        break\n", "        time.sleep(9)\n")],
+        expect![[r#"
+        Advice: doesn't exit within 500 ms after `stop`, and is killed
+    "#]],
+    );
+    finds(
+        &[("        break\n", "        raise SystemExit(2)\n")],
+        expect![[r#"
+        Advice: exited with code 2 after `stop`
+    "#]],
+    );
+    finds(
+        &[("me = None\n", "me = None\nif not os.fork():\n    time.sleep(9)\n")],
+        expect![[r#"
+            Advice: leaves 1 process behind when it exits
+        "#]],
+    );
+    finds(
+        &[("    state = message", "    print('x' * 100_000, file=sys.stderr)\n    state = message")],
+        expect![[r#"
+        Advice: wrote 3300033 bytes to stderr in 30 steps
+    "#]],
+    );
+}
+
+#[test]
+fn agents_that_read_the_top_level_are_told_of_the_dialect() {
+    let game = arena_games::find("food_catcher").unwrap();
+    let checked = checked(&[(r#"message.get("world_state")"#, r#"message if "epoch" in message else None"#)], &[game]);
+    assert!(checked.is_fine, "{checked:#?}");
+    let advice: Vec<&str> = checked.findings.iter().map(|finding| finding.advice.as_str()).collect();
+    assert_eq!(advice, [r#"{"dialect": "flat"} in a manifest.json beside it halves its messages"#]);
+}
+
+#[test]
+fn a_manifest_that_says_another_place_is_wrong() {
+    let game = arena_games::find("food_catcher").unwrap();
+    let kit = agent::Agent::python(CONFINED[0], GOOD);
+    let mut agent = Agent::find(kit.spec.program.to_str().unwrap(), "/usr/bin:/bin").unwrap();
+    agent.dialect = Dialect::Flat;
+    let checked = checked_in(&agent, &kit, &[game]);
+    let wrong: Vec<&str> = (checked.findings.iter())
+        .filter(|finding| finding.severity == Severity::Wrong)
+        .map(|finding| finding.what.as_str())
+        .collect();
+    expect![[r#"
+        doesn't answer a state: no answer within 2200 ms, of which the limit of a step is 200
+        reads the state under `world_state`, but its manifest asks for it at the top level"#]]
+    .assert_eq(&wrong.join("\n"));
+}
+
+#[test]
+fn slow_agents_are_told_of_the_limit() {
+    let game = arena_games::find("food_catcher").unwrap();
+    let checked = checked(&[("def act(state):\n", "def act(state):\n    time.sleep(0.12)\n")], &[game]);
+    let found = &checked.findings[0];
+    // A busy machine may make it too slow altogether.
+    assert!(["is close to the limit", "takes too long", "is too slow"].iter().any(|what| found.what.starts_with(what)));
+}
+
+#[test]
+fn an_agent_that_cannot_start_is_told_why() {
+    let kit = agent::Agent::with_text(CONFINED[0], "#!/nowhere/python\n");
+    let agent = Agent::find(kit.spec.program.to_str().unwrap(), "/usr/bin:/bin").unwrap();
+    let checked = checked_in(&agent, &kit, &[arena_games::find("snake").unwrap()]);
+    assert_eq!(checked.findings.len(), 1, "{checked:#?}");
+    assert!(checked.findings[0].what.contains("asks for the interpreter /nowhere/python"), "{checked:#?}");
+    assert!(!checked.is_fine);
+}

@@ -1,0 +1,343 @@
+//! Agents behind HTTP: servers of the test on the loopback, each of which answers in its own way.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_match::{Agent, CheckPlan, Confinement, Contest, Limits, Plan, SandboxMode, check, hold};
+use arena_model::{Seed, TimeLimits};
+use expect_test::{Expect, expect};
+use serde_json::{Map, Value, json};
+
+use crate::agent::launcher;
+
+/// What a server answers to one message.
+enum Answer {
+    /// This status line's end, and this body.
+    Whole(&'static str, String),
+    /// These bytes, and the end of the connection.
+    Raw(String),
+}
+
+impl Answer {
+    fn ok(body: impl Into<String>) -> Answer {
+        Answer::Whole("200 OK", body.into())
+    }
+}
+
+/// A server that answers each message so. Gives its address, and what it was sent.
+fn serve(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Value>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/agent", listener.local_addr().unwrap());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let (answer, noted) = (Arc::new(answer), Arc::clone(&heard));
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (answer, noted) = (Arc::clone(&answer), Arc::clone(&noted));
+            thread::spawn(move || converse(&stream, &*answer, &noted));
+        }
+    });
+    (address, heard)
+}
+
+/// Answers what comes over one connection, until it is closed.
+fn converse(stream: &TcpStream, answer: &dyn Fn(&Value) -> Answer, heard: &Mutex<Vec<Value>>) {
+    let mut reader = BufReader::new(stream);
+    while let Some(message) = request(&mut reader) {
+        heard.lock().unwrap().push(message.clone());
+        let mut stream = stream;
+        let (response, is_last) = match answer(&message) {
+            Answer::Whole(status, body) => {
+                (format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()), false)
+            }
+            Answer::Raw(bytes) => (bytes, true),
+        };
+        if stream.write_all(response.as_bytes()).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
+    let mut length = 0;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let header = line.trim_end().to_ascii_lowercase();
+        if let Some(value) = header.strip_prefix("content-length: ") {
+            length = value.parse().unwrap();
+        }
+        if header.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+/// What a proper agent answers; with the id it was given, which each state names first among those of all agents.
+fn proper(message: &Value) -> String {
+    let id = message["agent_ids"][0].as_str().or(message["set_agent_id"].as_str());
+    match id {
+        Some(id) => json!({"agent_id": id, "agent_name": "far", "actions": []}).to_string(),
+        None => json!({"pong": "pong"}).to_string(),
+    }
+}
+
+/// Plays three epochs, alone, with an agent at this address.
+fn play(address: &str) -> Contest {
+    let agent = Agent::find(address, "").unwrap();
+    let options = Map::from_iter([("n_epochs".to_owned(), json!(3))]);
+    let confinement =
+        Confinement { launcher: launcher(), mode: SandboxMode::Off, limits: Limits::default(), expose: Vec::new() };
+    let plan = Plan {
+        game: arena_games::find("cherry_picker").unwrap(),
+        options: &options,
+        seed: Seed::from_number(1),
+        limits: TimeLimits { step_ms: 2000, bank_ms: 0 },
+        agents: vec![&agent],
+        confinement: &confinement,
+    };
+    hold(&plan, None, None, &AtomicBool::new(false)).unwrap()
+}
+
+/// How a match goes with a server that is proper, but for what it answers to states.
+#[track_caller]
+fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: Expect) {
+    let (address, _) = serve(move |message| match message["epoch"].is_u64() {
+        true => answer(message),
+        false => Answer::ok(proper(message)),
+    });
+    tell(&address, expected);
+}
+
+#[track_caller]
+fn tell(address: &str, expected: Expect) {
+    let contest = play(address);
+    let seat = &contest.result.scores[0];
+    let mut told = format!("{} epochs, {} faults\n", contest.result.epochs, seat.faults);
+    for fault in &contest.logs[0].faults {
+        told += &format!("fault: {} <- {}\n", fault.what, fault.line);
+    }
+    if let (Some(verdict), Some(detail)) = (seat.tainted_reason, &seat.tainted_detail) {
+        told += &format!("{verdict}: {detail}\n");
+    }
+    expected.assert_eq(&told.replace(address, "URL"));
+}
+
+#[test]
+fn a_server_plays() {
+    let (address, heard) = serve(|message| Answer::ok(proper(message)));
+    let contest = play(&address);
+    let seat = &contest.result.scores[0];
+    assert_eq!((seat.name.as_str(), seat.tainted, seat.faults, contest.result.epochs), ("far", false, 0, 3));
+    let heard = heard.lock().unwrap();
+    let keys: Vec<&str> = (heard.iter())
+        .map(|message| {
+            let known = ["ping", "set_agent_id", "epoch", "stop"];
+            known.into_iter().find(|key| !message[key].is_null()).unwrap_or("none of them")
+        })
+        .collect();
+    assert_eq!(keys, ["ping", "set_agent_id", "epoch", "epoch", "epoch", "stop"]);
+}
+
+#[test]
+fn json_may_have_line_ends() {
+    states(
+        |message| {
+            let answer: Value = serde_json::from_str(&proper(message)).unwrap();
+            Answer::ok(serde_json::to_string_pretty(&answer).unwrap().replace('\n', "\r\n") + "\r\n")
+        },
+        expect![[r#"
+            3 epochs, 0 faults
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_no_answer_is_a_fault() {
+    states(
+        |_| Answer::Whole("500 Internal Server Error", "KeyError: 'foods'".to_owned()),
+        expect![[r#"
+            3 epochs, 3 faults
+            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'
+            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'
+            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 500 Internal Server Error: KeyError: 'foods'
+        "#]],
+    );
+    states(
+        |_| Answer::ok("<html>"),
+        expect![[r#"
+        3 epochs, 3 faults
+        fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>
+        fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>
+        fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- <html>
+    "#]],
+    );
+    states(
+        |_| Answer::ok(""),
+        expect![[r#"
+        3 epochs, 3 faults
+        fault: the reply lacks `agent_id` <- {}
+        fault: the reply lacks `agent_id` <- {}
+        fault: the reply lacks `agent_id` <- {}
+    "#]],
+    );
+    states(
+        |_| Answer::Whole("204 No Content", String::new()),
+        expect![[r#"
+        3 epochs, 3 faults
+        fault: the reply lacks `agent_id` <- {}
+        fault: the reply lacks `agent_id` <- {}
+        fault: the reply lacks `agent_id` <- {}
+    "#]],
+    );
+}
+
+#[test]
+fn redirects_are_not_followed() {
+    let (elsewhere, heard) = serve(|message| Answer::ok(proper(message)));
+    let location = format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n");
+    states(
+        move |_| Answer::Raw(location.clone()),
+        expect![[r#"
+            3 epochs, 3 faults
+            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect
+            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect
+            fault: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- HTTP 307 Temporary Redirect
+        "#]],
+    );
+    assert!(heard.lock().unwrap().is_empty());
+}
+
+#[test]
+fn connections_that_break_end_it() {
+    states(
+        |_| Answer::Raw(String::new()),
+        expect![[r#"
+            1 epochs, 0 faults
+            CRASHED: closed the connection without an answer
+        "#]],
+    );
+    states(
+        |_| Answer::Raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"agent_id\"".to_owned()),
+        expect![[r#"
+            3 epochs, 3 faults
+            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer broke off: Peer disconnected
+            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer broke off: Peer disconnected
+            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer broke off: Peer disconnected
+        "#]],
+    );
+    states(
+        |_| Answer::Raw("no HTTP at all\r\n\r\n".to_owned()),
+        expect![[r#"
+            1 epochs, 0 faults
+            CRASHED: doesn't speak HTTP (http parse fail: invalid HTTP version)
+        "#]],
+    );
+}
+
+#[test]
+fn a_connection_that_is_closed_between_two_messages_is_opened_again() {
+    states(
+        |message| {
+            let body = proper(message);
+            Answer::Raw(format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+        },
+        expect![[r#"
+            3 epochs, 0 faults
+        "#]],
+    );
+}
+
+#[test]
+fn a_connection_that_is_closed_without_a_word_is_opened_again() {
+    for _ in 0..100 {
+        states(
+            |message| {
+                let body = proper(message);
+                Answer::Raw(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+            },
+            expect![[r#"
+                3 epochs, 0 faults
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn a_server_that_is_late_is_not_waited_for() {
+    let began = Instant::now();
+    states(
+        |message| {
+            thread::sleep(Duration::from_secs(6));
+            Answer::ok(proper(message))
+        },
+        expect![[r#"
+            1 epochs, 0 faults
+            TIMEOUT: no answer within 2000 ms (2000 ms a step and 0 ms in the bank)
+        "#]],
+    );
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
+fn an_answer_of_five_megabytes_is_too_long() {
+    states(
+        |_| Answer::ok(" ".repeat(5 << 20)),
+        expect![[r#"
+        1 epochs, 0 faults
+        OUTPUT_LIMIT: wrote a line, or beside its answers, beyond all bounds
+    "#]],
+    );
+    states(
+        |message| Answer::ok(format!("{}{}", proper(message), " ".repeat((1 << 20) - 200))),
+        expect![[r#"
+        3 epochs, 0 faults
+    "#]],
+    );
+}
+
+#[test]
+fn where_nobody_listens_no_match_begins() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/agent", listener.local_addr().unwrap());
+    drop(listener);
+    tell(
+        &address,
+        expect![[r#"
+            0 epochs, 0 faults
+            STARTUP_FAIL: can't be reached: Connection refused (os error 111)
+        "#]],
+    );
+}
+
+#[test]
+fn servers_can_be_checked() {
+    let (address, _) = serve(|message| match message["epoch"].as_u64() {
+        Some(20) => Answer::Whole("500 Internal Server Error", "KeyError: 'foods'".to_owned()),
+        _ => Answer::ok(proper(message)),
+    });
+    let agent = Agent::find(&address, "").unwrap();
+    let confinement =
+        Confinement { launcher: launcher(), mode: SandboxMode::Off, limits: Limits::default(), expose: Vec::new() };
+    let games = [arena_games::find("food_catcher").unwrap()];
+    let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(1), confinement: &confinement };
+    let checked = check(plan, &AtomicBool::new(false)).unwrap();
+    let told: Vec<String> = checked
+        .findings
+        .iter()
+        .map(|finding| format!("{:?}: {} <- {:?}\n", finding.severity, finding.what, finding.line))
+        .collect();
+    expect![[r#"
+        Wrong: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- Some("HTTP 500 Internal Server Error: KeyError: 'foods'")
+        Advice: doesn't tell its version <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
+        Advice: doesn't answer a `ping` that comes with a state <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
+        Advice: is sent each state twice, and reads the state at the top level <- None
+    "#]].assert_eq(&told.concat());
+}
