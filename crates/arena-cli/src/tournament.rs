@@ -194,3 +194,6 @@ fn refused(error: &JournalError) -> Failure {
         _ => Failure::new(Exit::BadTournament, error),
     }
 }
+
+#[cfg(test)]
+mod tests;
