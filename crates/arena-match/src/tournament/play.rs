@@ -107,6 +107,12 @@ pub fn play<E: Send>(
         spread(fixtures.len(), how.concurrency, how.cores, job, |number, played| {
             let kept = match played {
                 None | Some(Err(PlayError::Match { source: MatchError::CalledOff, .. })) => return false,
+                // Ctrl-C reaches all processes of the terminal, and so also one that is just being started. That match hasn't begun.
+                Some(Err(PlayError::Match { source: MatchError::Start(_), .. }))
+                    if how.stop.load(Ordering::Relaxed) =>
+                {
+                    return false;
+                }
                 Some(Err(error)) => Err(error),
                 Some(Ok((contest, took))) => {
                     let Fixture { number, round, agents, .. } = &fixtures[number];
