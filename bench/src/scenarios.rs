@@ -1,6 +1,7 @@
 //! What is measured: a file per scenario, and the list of them.
 
 pub mod ceiling;
+pub mod coverage;
 pub mod fanout;
 pub mod flood;
 pub mod games;
@@ -83,6 +84,12 @@ pub const LIST: &[Scenario] = &[
         about: "matches between agents that answer at once, against a bare pipe",
         in_all: true,
         run: matches::run,
+    },
+    Scenario {
+        name: "coverage",
+        about: "how often the intervals of ratings hold the truth, in simulated leagues, and how long ratings take",
+        in_all: false,
+        run: coverage::run,
     },
     Scenario {
         name: "ceiling",

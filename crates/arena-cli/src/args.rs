@@ -5,6 +5,7 @@ mod admin;
 mod agent;
 mod matches;
 mod replay;
+mod tournament;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,8 +18,9 @@ use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
-pub use matches::{Affinity, MatchVerb, RunArgs, Sandbox, SandboxArgs};
+pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
+pub use tournament::{FormatArg, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -126,6 +128,17 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: MatchVerb,
+    },
+    /// Tournaments: every agent meets the others, and nothing is lost when the machine goes down.
+    #[command(after_help = "\
+Examples:
+  arena tournament run snake --agent ./a --agent ./b --agent ./c --out snakes
+  arena tournament resume snakes    go on after Ctrl-C, or after the machine went down
+  arena tournament standings snakes")]
+    Tournament {
+        /// What to do.
+        #[command(subcommand)]
+        verb: TournamentVerb,
     },
     /// Agents: find out what one gets wrong before it loses matches by it.
     #[command(after_help = "\

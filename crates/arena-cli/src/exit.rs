@@ -33,6 +33,8 @@ pub enum Exit {
     BadReplay = 11,
     /// An agent has faults; `agent check` told them.
     FaultyAgent = 12,
+    /// A tournament can't be begun or gone on with in this folder: there is one, or none, it is damaged or in use, or an agent was changed.
+    BadTournament = 13,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,
     /// Asked to terminate twice: stopped at once.
@@ -48,7 +50,7 @@ Exit codes:
     3  refused (HTTP 4xx)       7  can't listen on the address
     8  no such agent            9  agents can't be confined
    10  can't write a file      11  replay damaged or untrue
-   12  the agent has faults
+   12  the agent has faults    13  tournament damaged, in use or changed
   130, 143  called off by Ctrl-C, or stopped at once by a second one or a second SIGTERM";
 
 impl From<Exit> for ExitCode {

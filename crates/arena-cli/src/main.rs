@@ -20,6 +20,7 @@ mod replay;
 mod scoring;
 mod serve;
 mod terminal;
+mod tournament;
 mod users;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Match { verb } => matches::run(verb, style),
+        Verb::Tournament { verb } => tournament::run(verb, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),

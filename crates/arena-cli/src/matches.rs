@@ -2,7 +2,7 @@
 
 mod files;
 mod live;
-mod logs;
+pub mod logs;
 mod recording;
 mod score;
 pub mod settings;
@@ -29,6 +29,7 @@ pub use settings::LAUNCH;
 use live::Live;
 use recording::Recording;
 use score::Score;
+pub use score::number_of;
 use settings::{confinement, find_agent, find_game};
 
 /// Does what `arena match` was asked for.
@@ -63,9 +64,9 @@ struct Numbered<'a> {
 
 fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let run = Run::of(args)?;
-    files::allow(run.games.min(args.concurrency as usize), run.agents.len())?;
+    files::allow(run.games.min(args.play.concurrency as usize), run.agents.len())?;
     let called_off = interrupt::flag()?;
-    let places = match args.affinity {
+    let places = match args.play.affinity {
         Affinity::Share => cores(),
         Affinity::Any => Vec::new(),
     };
@@ -81,7 +82,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let mut score = Score::new(&run.agents);
     let (mut end, mut has_reader) = (Ok(()), true);
     let job = |number| run.hold(number, pace, &called_off);
-    spread(run.games, args.concurrency as usize, &places, job, |number, held| {
+    spread(run.games, args.play.concurrency as usize, &places, job, |number, held| {
         let told = held.and_then(|contest| run.tell(number, &contest, &mut score, style));
         match told {
             // Games under way are played to their end, since each may have a replay, but nobody waits for more of them.
@@ -110,17 +111,17 @@ impl Run {
             agents.push(settings::find_command(words)?);
         }
         for agent in &mut agents {
-            agent.dialect = args.dialect.unwrap_or(agent.dialect);
+            agent.dialect = args.play.dialect.unwrap_or(agent.dialect);
         }
         settings::tell_notes(&agents);
         settings::tell_apart(&mut agents);
-        let options: Map<String, Value> = args.options.iter().cloned().collect();
+        let options: Map<String, Value> = args.play.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;
         let limits = TimeLimits {
-            step_ms: args.step_ms.unwrap_or(game.limits.step_ms),
-            bank_ms: args.bank_ms.unwrap_or(game.limits.bank_ms),
+            step_ms: args.play.step_ms.unwrap_or(game.limits.step_ms),
+            bank_ms: args.play.bank_ms.unwrap_or(game.limits.bank_ms),
         };
-        let seed = match &args.seed {
+        let seed = match &args.play.seed {
             Some(seed) => seed.clone(),
             None => settings::draw_seed()?,
         };
@@ -128,7 +129,7 @@ impl Run {
         if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         }
-        let confinement = confinement(&args.sandbox)?;
+        let confinement = confinement(&args.play.sandbox)?;
         Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
     }
 
@@ -209,7 +210,8 @@ pub fn explain(error: MatchError) -> Failure {
     Failure::caused(exit, &error)
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+/// A file that was asked for can't be written.
+pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
 }
 

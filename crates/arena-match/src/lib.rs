@@ -19,6 +19,7 @@ mod report;
 mod seat;
 mod spent;
 mod stderr;
+pub mod tournament;
 
 pub use agent::{Agent, AgentError, Channel, Command};
 pub use body::Log;

@@ -50,15 +50,29 @@ pub struct RunArgs {
     /// Further agents as command lines, each behind a `--`.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub commands: Vec<String>,
-    /// What all that is random comes of: a number, or the 64 hexadecimal digits of a result [default: drawn and printed]
-    #[arg(long, value_name = "N", value_parser = seed)]
-    pub seed: Option<Seed>,
     /// Write the replay to this file; with several games, to 1.jsonl, 2.jsonl and so on in this folder.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// Play so many games, with changing seats.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub games: u32,
+    /// Don't draw the game on the terminal.
+    #[arg(long)]
+    pub no_live: bool,
+    /// Milliseconds that each epoch is shown at least, for people who look on.
+    #[arg(long, value_name = "MS", conflicts_with = "no_live", value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub pace: Option<u64>,
+    /// How matches are played.
+    #[command(flatten)]
+    pub play: PlayArgs,
+}
+
+/// How matches are played, one or many.
+#[derive(Debug, Args)]
+pub struct PlayArgs {
+    /// What all that is random comes of: a number, or the 64 hexadecimal digits of a result [default: drawn and printed]
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub seed: Option<Seed>,
     /// Play so many games beside each other [default: 1]
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: u32,
@@ -80,12 +94,6 @@ pub struct RunArgs {
     /// Whether a match and its agents share a core, which is far quicker unless agents think long.
     #[arg(long, value_enum, default_value_t = Affinity::Share)]
     pub affinity: Affinity,
-    /// Don't draw the game on the terminal.
-    #[arg(long)]
-    pub no_live: bool,
-    /// Milliseconds that each epoch is shown at least, for people who look on.
-    #[arg(long, value_name = "MS", conflicts_with = "no_live", value_parser = clap::value_parser!(u64).range(0..=60_000))]
-    pub pace: Option<u64>,
 }
 
 /// How agents' processes are held in.

@@ -10,6 +10,11 @@ use crate::exit::Failure;
 
 /// Writes a log for each agent: `game.jsonl` has `game.seat0.log` and so on.
 pub fn write(replay: &Path, contest: &Contest) -> Result<(), Failure> {
+    write_all(replay, contest).map_err(|(path, error)| super::cannot_write(&path, &error))
+}
+
+/// The same, telling which file it was that couldn't be written.
+pub fn write_all(replay: &Path, contest: &Contest) -> Result<(), (PathBuf, io::Error)> {
     for (seat, log) in contest.logs.iter().enumerate() {
         let path = path(replay, seat);
         let written = fs::File::create(&path).and_then(|mut file| {
@@ -17,7 +22,7 @@ pub fn write(replay: &Path, contest: &Contest) -> Result<(), Failure> {
             write_log(log, &mut text)?;
             file.write_all(&text)
         });
-        written.map_err(|error| super::cannot_write(&path, &error))?;
+        written.map_err(|error| (path, error))?;
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ fn sandbox(report: &serde_json::Value) -> String {
 }
 
 /// A score without needless digits.
-fn number_of(score: f64) -> String {
+pub fn number_of(score: f64) -> String {
     let text = format!("{score:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -102,17 +102,22 @@ pub fn draw_seed() -> Result<Seed, Failure> {
     Ok(Seed(bytes))
 }
 
-/// What agents' processes are held in by.
-pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
+/// This program, as what starts agents.
+pub fn launcher() -> Result<Launcher, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Internal, format_args!("this program can't be found: {error}")))?;
+    Ok(Launcher { program, args: vec![LAUNCH.into()] })
+}
+
+/// What agents' processes are held in by.
+pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
     let missing = args.expose.iter().find(|path| !path.exists());
     if let Some(path) = missing {
         return Err(Failure::new(Exit::Usage, format_args!("--expose: there is no {}", path.display())));
     }
     let expose: Vec<PathBuf> = args.expose.clone();
     Ok(Confinement {
-        launcher: Launcher { program, args: vec![LAUNCH.into()] },
+        launcher: launcher()?,
         mode: match args.sandbox {
             Sandbox::On => SandboxMode::On,
             Sandbox::NoNamespaces => SandboxMode::NoNamespaces,

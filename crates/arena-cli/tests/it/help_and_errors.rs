@@ -52,6 +52,7 @@ fn every_verb_has_help_with_examples() {
         serve
         demo
         match
+        tournament
         agent
         replay
         challenges
@@ -63,6 +64,9 @@ fn every_verb_has_help_with_examples() {
         completions
         match run
         match games
+        tournament run
+        tournament resume
+        tournament standings
         agent check
         replay show
         replay verify

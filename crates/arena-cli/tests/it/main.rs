@@ -15,5 +15,6 @@ mod matches;
 mod play;
 mod program;
 mod replay;
+mod tournament;
 mod trouble;
 mod users;

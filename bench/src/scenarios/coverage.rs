@@ -1,0 +1,303 @@
+//! How often the 95 % intervals of ratings hold the truth: leagues between agents of known strength are drawn and rated.
+//! And how long it takes to rate a million games.
+
+use std::time::Instant;
+
+use arena_model::{Seed, SeedRng};
+use arena_ratings::bradley_terry::{FitOptions, fit};
+use arena_ratings::{AgentIndex, ELO_PER_LOGIT, RatingOptions, Results, standings};
+use serde_json::json;
+
+use crate::arguments::Arguments;
+use crate::latency::median;
+use crate::report::{Goal, Report};
+
+const NAME: &str = "coverage";
+
+/// A kind of league. Everybody plays everybody.
+struct League {
+    what: &'static str,
+    agents: usize,
+    /// Times that two agents, or a table of four, play each other.
+    rounds: usize,
+    form: Form,
+    /// The standard deviation of strengths, in Elo.
+    deviation: f64,
+    /// ν of Davidson's model: 0 for no ties, 1 for a third of games between equals, 2 for half of them.
+    ties: f64,
+    /// What the first of two seats is worth, in Elo. If it is worth anything, it is estimated too.
+    advantage: f64,
+}
+
+/// What a round of two agents is.
+enum Form {
+    /// A game; seats swap from round to round.
+    Alone,
+    /// Two games with swapped seats and one seed. In a share of pairs the seed decides both: in favour of the same agent if
+    /// the share is positive, of the same seat if it is negative. The odds of each game alone are the model's even so.
+    Pairs(f64),
+    /// A game of four seats, drawn by strength, one rank after the other (Plackett and Luce). The odds of every two are the
+    /// model's, without ties.
+    Four,
+}
+
+const PLAIN: League =
+    League { what: "", agents: 8, rounds: 10, form: Form::Pairs(0.0), deviation: 150.0, ties: 0.5, advantage: 0.0 };
+
+const LEAGUES: &[League] = &[
+    League { what: "2 agents, 10 games", agents: 2, form: Form::Alone, ..PLAIN },
+    League { what: "2 agents, 10 pairs", agents: 2, ..PLAIN },
+    League { what: "4 agents, 3 pairs", agents: 4, rounds: 3, ..PLAIN },
+    League { what: "4 agents, 200 pairs", agents: 4, rounds: 200, ..PLAIN },
+    League { what: "6 agents, 6 games, no ties", agents: 6, rounds: 6, form: Form::Alone, ties: 0.0, ..PLAIN },
+    League { what: "8 agents, 1 pair", rounds: 1, ..PLAIN },
+    League { what: "8 agents, 10 pairs, half ties", ties: 2.0, ..PLAIN },
+    League { what: "8 agents, 10 pairs, nearly all ties", ties: 12.0, ..PLAIN },
+    League { what: "8 agents, 10 pairs, same winner in half", form: Form::Pairs(0.5), ..PLAIN },
+    League { what: "8 agents, 10 pairs, same winner always", form: Form::Pairs(1.0), ..PLAIN },
+    League { what: "8 agents, 10 pairs, same seat in half", form: Form::Pairs(-0.5), ..PLAIN },
+    League { what: "8 agents, 3 pairs, same winner in half", rounds: 3, form: Form::Pairs(0.5), ..PLAIN },
+    League { what: "8 agents, 10 pairs, seat worth 80 Elo", advantage: 80.0, form: Form::Pairs(0.2), ..PLAIN },
+    League { what: "8 agents, 10 games, seat worth 80 Elo", advantage: 80.0, form: Form::Alone, ..PLAIN },
+    League { what: "8 agents, 5 pairs, strengths far apart", rounds: 5, deviation: 400.0, ..PLAIN },
+    League { what: "20 agents, 1 pair", agents: 20, rounds: 1, ..PLAIN },
+    League { what: "8 agents, 2 rounds of all fours", rounds: 2, form: Form::Four, ..PLAIN },
+];
+
+/// How the intervals of one kind of league fared.
+#[derive(Default)]
+struct Fared {
+    ratings: Share,
+    differences: Share,
+    unbounded: Share,
+    /// Leagues in which every true rank was among those that the results allow.
+    ranks: Share,
+    /// Leagues whose interval of the seat's advantage held it.
+    advantages: Share,
+    half_width: f64,
+}
+
+#[derive(Default)]
+struct Share {
+    held: u64,
+    of: u64,
+}
+
+impl Share {
+    fn note(&mut self, held: bool) {
+        self.held += u64::from(held);
+        self.of += 1;
+    }
+
+    fn add(&mut self, other: &Share) {
+        self.held += other.held;
+        self.of += other.of;
+    }
+
+    fn percent(&self) -> f64 {
+        100.0 * self.held as f64 / self.of.max(1) as f64
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// If a league can't be rated.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let seasons = arguments.size(None, 1_000, 100);
+    let (mut least, mut most) = (100.0_f64, 0.0_f64);
+    let (mut leagues, mut all) = (0, Share::default());
+    for league in LEAGUES {
+        eprintln!("coverage: {}", league.what);
+        let fared = simulate(league, seasons)?;
+        leagues += seasons;
+        all.add(&fared.ratings);
+        let share = fared.ratings.percent();
+        (least, most) = (least.min(share), most.max(share));
+        let advantage = if fared.advantages.of == 0 {
+            String::new()
+        } else {
+            format!(", of the seat {:.1} %", fared.advantages.percent())
+        };
+        report.row(NAME, format!("{}: ratings held", league.what), share, "%").goal(Goal::AtLeast(93.0)).note(format!(
+            "± {:.0} Elo, {:.1} % open; differences {:.1} %{advantage}; all ranks {:.1} %",
+            fared.half_width / fared.ratings.of as f64,
+            fared.unbounded.percent(),
+            fared.differences.percent(),
+            fared.ranks.percent(),
+        ));
+        let detail = json!({
+            "leagues": seasons,
+            "ratings": fared.ratings.percent(),
+            "differences": fared.differences.percent(),
+            "unbounded": fared.unbounded.percent(),
+            "ranks": fared.ranks.percent(),
+        });
+        report.detail(NAME, league.what, detail);
+    }
+    let note = format!("of {} in {leagues} leagues", all.of);
+    report.row(NAME, "ratings held, of all", all.percent(), "%").goal(Goal::AtLeast(93.0)).note(note);
+    report.row(NAME, "ratings held, least of all leagues", least, "%").goal(Goal::AtLeast(93.0));
+    report.row(NAME, "ratings held, most of all leagues", most, "%").goal(Goal::AtMost(97.0));
+    speed(arguments, report)
+}
+
+/// Draws and rates so many leagues of a kind.
+fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
+    let mut fared = Fared::default();
+    for season in 0..seasons {
+        let mut rng = Seed::from_number(season).rng(league.what);
+        let strengths: Vec<f64> =
+            (0..league.agents).map(|_| league.deviation / ELO_PER_LOGIT * normal(&mut rng)).collect();
+        let results = draw(league, &strengths, &mut rng);
+        let options = FitOptions { seat_advantage: league.advantage != 0.0, ..FitOptions::default() };
+        let fit = fit(&results, &options)?;
+        let core: Vec<f64> = fit.core().map(|agent| strengths[agent.0]).collect();
+        let mean = core.iter().sum::<f64>() / core.len() as f64;
+        let ranking = fit.ranking();
+        let mut all_ranks = true;
+        for (agent, strength) in strengths.iter().enumerate() {
+            let interval = fit.interval(AgentIndex(agent));
+            fared.ratings.note(interval.holds(ELO_PER_LOGIT * (strength - mean)));
+            fared.unbounded.note(!(interval.low.is_finite() && interval.high.is_finite()));
+            fared.half_width += 1.96 * fit.error(AgentIndex(agent));
+            let rank = 1 + strengths.iter().filter(|other| **other > *strength).count();
+            all_ranks &= (ranking.ranks[agent].best..=ranking.ranks[agent].worst).contains(&rank);
+            for (other, theirs) in strengths[..agent].iter().enumerate() {
+                let interval = fit.difference_interval(AgentIndex(agent), AgentIndex(other));
+                fared.differences.note(interval.holds(ELO_PER_LOGIT * (strength - theirs)));
+            }
+        }
+        fared.ranks.note(all_ranks);
+        if let Some((_, interval)) = fit.seat_advantage() {
+            fared.advantages.note(interval.holds(league.advantage));
+        }
+    }
+    Ok(fared)
+}
+
+/// All games of a league.
+fn draw(league: &League, strengths: &[f64], rng: &mut SeedRng) -> Results {
+    let mut results = Results::new(league.agents);
+    let mut push = |seats: &[(usize, u32)], pair| {
+        let seats: Vec<_> = seats.iter().map(|&(agent, rank)| (AgentIndex(agent), rank)).collect();
+        results.push(&seats, pair).expect("every game is between different agents of the league");
+    };
+    if matches!(league.form, Form::Four) {
+        for _ in 0..league.rounds {
+            for table in fours(league.agents) {
+                push(&draw_four(table, strengths, rng), None);
+            }
+        }
+        return results;
+    }
+    let mut number = 0;
+    for one in 0..league.agents {
+        for two in 0..one {
+            for round in 0..league.rounds {
+                let first = rng.unit();
+                let mut play = |[first, second]: [usize; 2], draw: f64, pair| {
+                    let difference = strengths[first] - strengths[second] + league.advantage / ELO_PER_LOGIT;
+                    push(&seated([first, second], difference, league.ties, draw), pair);
+                };
+                match league.form {
+                    Form::Pairs(together) => {
+                        number += 1;
+                        // Low numbers are good for the first seat: the second game has the other agent there.
+                        let second = match rng.unit() < together.abs() {
+                            false => rng.unit(),
+                            true if together > 0.0 => 1.0 - first,
+                            true => first,
+                        };
+                        play([one, two], first, Some(number));
+                        play([two, one], second, Some(number));
+                    }
+                    _ if round % 2 == 0 => play([one, two], first, None),
+                    _ => play([two, one], first, None),
+                }
+            }
+        }
+    }
+    results
+}
+
+/// A game of two by Davidson's model.
+fn seated([first, second]: [usize; 2], difference: f64, ties: f64, draw: f64) -> [(usize, u32); 2] {
+    let (win, loss) = ((difference / 2.0).exp(), (-difference / 2.0).exp());
+    let place = draw * (win + ties + loss);
+    if place < win {
+        [(first, 1), (second, 2)]
+    } else if place < win + ties {
+        [(first, 1), (second, 1)]
+    } else {
+        [(first, 2), (second, 1)]
+    }
+}
+
+/// Every four of so many agents.
+fn fours(agents: usize) -> Vec<[usize; 4]> {
+    let mut fours = Vec::new();
+    for a in 0..agents {
+        for b in 0..a {
+            for c in 0..b {
+                fours.extend((0..c).map(|d| [a, b, c, d]));
+            }
+        }
+    }
+    fours
+}
+
+fn draw_four(table: [usize; 4], strengths: &[f64], rng: &mut SeedRng) -> [(usize, u32); 4] {
+    let mut seats = table.map(|agent| (agent, 0));
+    for rank in 1..=4 {
+        let weight = |seat: &(usize, u32)| if seat.1 == 0 { strengths[seat.0].exp() } else { 0.0 };
+        let mut place = rng.unit() * seats.iter().map(weight).sum::<f64>();
+        let drawn = seats.iter().position(|seat| {
+            place -= weight(seat);
+            seat.1 == 0 && place < 0.0
+        });
+        // Rounding may leave the last one undrawn.
+        let drawn = drawn.or_else(|| seats.iter().rposition(|seat| seat.1 == 0)).expect("a seat is left for each rank");
+        seats[drawn].1 = rank;
+    }
+    seats
+}
+
+/// A normal number, by the polar form of Box and Muller.
+fn normal(rng: &mut SeedRng) -> f64 {
+    (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
+}
+
+/// A million games among a hundred agents.
+fn speed(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let games = arguments.size(None, 1_000_000, 100_000);
+    let agents = 100;
+    let mut rng = Seed::from_number(0).rng("speed");
+    let strengths: Vec<f64> = (0..agents).map(|_| 200.0 / ELO_PER_LOGIT * normal(&mut rng)).collect();
+    let mut results = Results::new(agents);
+    for game in 0..games {
+        let one = rng.below(agents as u64) as usize;
+        let two = (one + 1 + rng.below(agents as u64 - 1) as usize) % agents;
+        let seats = seated([one, two], strengths[one] - strengths[two], 0.5, rng.unit());
+        results.push(&seats.map(|(agent, rank)| (AgentIndex(agent), rank)), Some(game / 2))?;
+    }
+    let (mut alone, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds() {
+        let start = Instant::now();
+        let fit = fit(&results, &FitOptions { seat_advantage: true, ..FitOptions::default() })?;
+        let ranking = fit.ranking();
+        let widths: f64 = (0..agents).map(|agent| fit.interval(AgentIndex(agent)).high).sum();
+        alone.push(start.elapsed().as_secs_f64());
+        anyhow::ensure!(ranking.order.len() == agents && widths.is_finite(), "a rating of {games} games is incomplete");
+        let start = Instant::now();
+        let standings = standings(&results, &RatingOptions::default())?;
+        all.push(start.elapsed().as_secs_f64());
+        anyhow::ensure!(standings.rows.len() == agents, "standings of {games} games are incomplete");
+    }
+    report
+        .row(NAME, format!("{games} games, {agents} agents: Bradley–Terry, intervals, ranks"), median(alone), "s")
+        .goal(Goal::AtMost(1.0))
+        .note("in pairs, with the seat's advantage");
+    report.row(NAME, format!("{games} games, {agents} agents: all systems, and the lead"), median(all), "s");
+    Ok(())
+}

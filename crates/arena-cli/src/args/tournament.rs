@@ -1,0 +1,126 @@
+//! The arguments of `arena tournament`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::PlayArgs;
+
+/// What can be done with tournaments.
+#[derive(Debug, Subcommand)]
+pub enum TournamentVerb {
+    /// Begin a tournament and play it.
+    #[command(after_help = "\
+Examples:
+  arena tournament run snake --agent ./a --agent ./b --agent ./c
+  arena tournament run chess --agent new=./a --agent old=./b --rounds 50 --concurrency 2 --out chess-50
+  arena tournament run snake --agent ./a --agent ./b --agent ./c --agent ./d --seats 4
+  arena tournament run snake --agent ./a --agent ./b -- python3 bot.py --level 3
+  arena tournament run chess --agent ./a --agent ./b --agent ./c --format swiss --rounds 5
+
+A meeting of agents is as many games as seats: with the same seed, and each agent on each seat once, so that neither luck nor
+a better seat decides. --no-pairs makes it one game, and seats change from meeting to meeting.
+
+Every result is on the disk as soon as it is there. Ctrl-C once finishes the games that run and says how to go on, twice stops at
+once; `arena tournament resume` goes on after either, and after the machine went down, to the same standings.")]
+    Run(Box<TournamentArgs>),
+    /// Go on with a tournament that was broken off.
+    #[command(after_help = "\
+Examples:
+  arena tournament resume snakes
+  arena tournament resume snakes --concurrency 4
+  arena tournament resume snakes --accept-changed    although an agent isn't what it was")]
+    Resume(ResumeArgs),
+    /// Print the standings of a tournament, also while it is played.
+    #[command(after_help = "\
+Examples:
+  arena tournament standings snakes
+  arena tournament standings snakes --markdown > STANDINGS.md
+  arena tournament standings chess-50 --pgn > chess-50.pgn")]
+    Standings(StandingsArgs),
+}
+
+/// Options of `arena tournament run`.
+#[derive(Debug, Args)]
+pub struct TournamentArgs {
+    /// The game: snake, chess, food_catcher or cherry_picker.
+    pub game: String,
+    /// An agent: a file, a folder or an address; a name before it is what it is called.
+    #[arg(long = "agent", value_name = "[NAME=]PATH")]
+    pub agents: Vec<String>,
+    /// Further agents as command lines, each behind a `--`.
+    #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub commands: Vec<String>,
+    /// Who meets whom.
+    #[arg(long, value_enum, default_value_t = FormatArg::RoundRobin)]
+    pub format: FormatArg,
+    /// How often all meet (round robin, gauntlet), or two before tie-breaks (knockout), or the rounds (Swiss) [default: 1; Swiss: enough
+    /// for one winner]
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+    /// How many agents a game has [default: 2]
+    #[arg(long, value_name = "N")]
+    pub seats: Option<u32>,
+    /// One game a meeting, rather than one for each seat.
+    #[arg(long)]
+    pub no_pairs: bool,
+    /// The folder of the tournament [default: a new one here, named after the game and the time]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Keep the replay of each game, and what agents wrote to stderr, in DIR/replays.
+    #[arg(long)]
+    pub replays: bool,
+    /// Print the standings after so many games; 0: at the end only.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub table_every: usize,
+    /// How matches are played.
+    #[command(flatten)]
+    pub play: PlayArgs,
+}
+
+/// Who meets whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// Everybody meets everybody.
+    RoundRobin,
+    /// The first agent meets all others.
+    Gauntlet,
+    /// Agents of about equal points meet, nobody twice if that can be helped.
+    Swiss,
+    /// Who loses is out.
+    Knockout,
+}
+
+/// Options of `arena tournament resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The folder of the tournament.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Play so many games beside each other [default: as before]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub concurrency: Option<u32>,
+    /// Go on although agents aren't what they were; the tournament remembers it.
+    #[arg(long)]
+    pub accept_changed: bool,
+    /// Print the standings after so many games; 0: at the end only.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub table_every: usize,
+}
+
+/// Options of `arena tournament standings`.
+#[derive(Debug, Args)]
+pub struct StandingsArgs {
+    /// The folder of the tournament.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// As comma-separated values, for spreadsheets.
+    #[arg(long, conflicts_with_all = ["markdown", "pgn"])]
+    pub csv: bool,
+    /// As a table in Markdown.
+    #[arg(long, conflicts_with = "pgn")]
+    pub markdown: bool,
+    /// The games in Portable Game Notation: with moves if it is chess and replays were kept, else results alone, for rating tools.
+    #[arg(long)]
+    pub pgn: bool,
+}

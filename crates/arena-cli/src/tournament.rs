@@ -1,0 +1,199 @@
+//! `arena tournament`: many matches between many agents, from a plan to standings.
+
+mod entrants;
+mod export;
+mod standings;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use arena_engine::Environment;
+use arena_match::cores;
+use arena_match::tournament::{self, Ended, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play};
+use arena_model::TimeLimits;
+use arena_tournament::{Format, Shape};
+
+use crate::args::{Affinity, FormatArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::matches::settings::{self, confinement, find_game};
+use crate::matches::{cannot_write, explain, logs};
+use crate::output::{self, Style, print, printable};
+
+use watch::Watcher;
+
+/// Does what `arena tournament` was asked for.
+pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
+    match verb {
+        TournamentVerb::Run(args) => begin(&args, style),
+        TournamentVerb::Resume(args) => resume(&args, style),
+        TournamentVerb::Standings(args) => show(&args, style),
+    }
+}
+
+fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
+    let folder = match &args.out {
+        Some(folder) => folder.clone(),
+        None => usual_folder(&args.game),
+    };
+    let plan = plan(args, &folder)?;
+    let journal = Journal::create(&folder, plan).map_err(|error| match error {
+        JournalError::Exists(_) => Failure::new(
+            Exit::BadTournament,
+            format_args!("{error}; `{}` goes on with it, and another --out begins a new one", resume_line(&folder)),
+        ),
+        error => refused(&error),
+    })?;
+    go_on(journal, args.table_every, style)
+}
+
+fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
+    let mut journal = Journal::open(&args.folder).map_err(|error| refused(&error))?;
+    if journal.record().cut_off > 0 {
+        let bytes = journal.record().cut_off;
+        output::note(&format!("the last line wasn't whole ({bytes} bytes) and is dropped; its game is played again"));
+    }
+    let changed = journal.changed().map_err(|error| unplayable(&error))?;
+    if !changed.is_empty() && !args.accept_changed {
+        let names: Vec<&str> = changed.iter().map(|changed| changed.agent.as_str()).collect();
+        let sentence = format!(
+            "the files of {} aren't what they were when their results were played; --accept-changed goes on with them as they are now",
+            names.join(" and ")
+        );
+        return Err(Failure::new(Exit::BadTournament, sentence));
+    }
+    for changed in changed {
+        output::note(&format!("the files of {} were changed; from here on it is another agent", changed.agent));
+        journal.accept(changed).map_err(|error| refused(&error))?;
+    }
+    if let Some(concurrency) = args.concurrency {
+        journal.set_concurrency(concurrency as usize);
+    }
+    go_on(journal, args.table_every, style)
+}
+
+fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
+    let record = Journal::look(&args.folder).map_err(|error| refused(&error))?;
+    if record.cut_off > 0 {
+        output::note(&format!("the last line isn't whole ({} bytes) and doesn't count", record.cut_off));
+    }
+    match (args.csv, args.markdown, args.pgn, style) {
+        (true, ..) => print(export::csv(&record).trim_end()),
+        (_, true, ..) => print(export::markdown(&record).trim_end()),
+        (_, _, true, _) => export::pgn(&record, &args.folder.join(tournament::REPLAYS)),
+        (.., Style::Json) => output::print_json(&export::json(&record)?, style),
+        (.., Style::Pretty | Style::Compact) => {
+            print(&printable(&standings::title(&record)))?;
+            print(standings::describe(&record).trim_end())
+        }
+    }
+}
+
+/// Plays what is left, and tells how it goes and how it ended.
+fn go_on(mut journal: Journal, table_every: usize, style: Style) -> Result<(), Failure> {
+    let [stop, called_off] = interrupt::flags([
+        "finishing the games that run; once more to stop at once",
+        "stopping, the games that run are lost; once more to kill this program",
+    ])?;
+    let plan = &journal.record().plan;
+    let concurrency = plan.concurrency;
+    let places = if plan.shares_core { cores() } else { Vec::new() };
+    let launcher = settings::launcher()?;
+    let how = How { launcher: &launcher, concurrency, cores: &places, stop: &stop, called_off: &called_off };
+    let folder = journal.folder().to_owned();
+    let mut watcher = Watcher::new(journal.record(), style, table_every);
+    watcher.begin(&folder, journal.record())?;
+    let keep = |contest: &_, replay: &Path| logs::write_all(replay, contest).map_err(|(_, error)| error);
+    let played = play(&mut journal, &how, keep, |journal, number| watcher.tell(journal.record(), number));
+    let told = watcher.end(journal.record());
+    match played {
+        Ok(Ended::Complete) => told,
+        Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
+        Err(PlayError::Told(failure)) => Err(failure),
+        Err(PlayError::Plan(error)) => Err(unplayable(&error)),
+        Err(PlayError::Journal(error)) => Err(refused(&error)),
+        Err(PlayError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
+        Err(PlayError::Replay { path, source }) => Err(cannot_write(&path, &source)),
+    }
+}
+
+fn broken_off(folder: &Path, record: &Record) -> Failure {
+    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
+    let line = resume_line(folder);
+    Failure::new(Exit::Interrupted, format_args!("stopped after {played} of {all} games; to go on: {line}"))
+}
+
+/// What to type to go on with the tournament in a folder.
+fn resume_line(folder: &Path) -> String {
+    let text = folder.display().to_string();
+    let is_plain = text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@".contains(char));
+    match is_plain && !text.starts_with('-') {
+        true => format!("arena tournament resume {text}"),
+        false => format!("arena tournament resume -- '{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// A folder here that is named after the game and the time.
+fn usual_folder(game: &str) -> PathBuf {
+    let time: String = output::utc(Environment::system().now().0).chars().filter(char::is_ascii_digit).collect();
+    let (day, second) = time.split_at(time.len().min(8));
+    PathBuf::from(format!("{game}-{day}-{second}"))
+}
+
+fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
+    let game = find_game(&args.game)?;
+    let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity } = &args.play;
+    let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
+    let format = match args.format {
+        FormatArg::RoundRobin => Format::RoundRobin,
+        FormatArg::Gauntlet => Format::Gauntlet,
+        FormatArg::Swiss => Format::Swiss,
+        FormatArg::Knockout => Format::Knockout,
+    };
+    let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
+    let shape = Shape {
+        format,
+        agents: agents.len(),
+        rounds: args.rounds.map_or_else(|| format.usual_rounds(agents.len()), |rounds| rounds as usize),
+        seats,
+        paired: !args.no_pairs,
+        seed: match seed {
+            Some(seed) => seed.clone(),
+            None => settings::draw_seed()?,
+        },
+    };
+    let mut plan = Plan::new(game, agents, &shape);
+    plan.options = options.iter().cloned().collect();
+    plan.limits =
+        TimeLimits { step_ms: step_ms.unwrap_or(game.limits.step_ms), bank_ms: bank_ms.unwrap_or(game.limits.bank_ms) };
+    let confinement = confinement(sandbox)?;
+    plan.sandbox = confinement.mode;
+    plan.sandbox_limits = confinement.limits;
+    let absolute = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    plan.expose = confinement.expose.iter().map(absolute).collect();
+    plan.replays = args.replays;
+    plan.concurrency = *concurrency as usize;
+    plan.shares_core = *affinity == Affinity::Share;
+    plan.check().map_err(|error| unplayable(&error))?;
+    Ok(plan)
+}
+
+fn unplayable(error: &PlanError) -> Failure {
+    let exit = match error {
+        PlanError::Files { .. } => Exit::NoAgent,
+        PlanError::Version(_) | PlanError::Seed => Exit::BadTournament,
+        _ => Exit::Usage,
+    };
+    Failure::new(exit, error)
+}
+
+fn refused(error: &JournalError) -> Failure {
+    match error {
+        JournalError::Plan(error) => unplayable(error),
+        JournalError::Write { .. } => Failure::new(Exit::CannotWrite, error),
+        _ => Failure::new(Exit::BadTournament, error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

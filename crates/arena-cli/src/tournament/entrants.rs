@@ -1,0 +1,120 @@
+//! Who takes part: agents are found, and each gets a name that nobody else has.
+
+use std::path::Path;
+
+use arena_match::tournament::Entrant;
+use arena_match::{Agent, Dialect};
+
+use crate::exit::{Exit, Failure};
+use crate::matches::settings::{find_agent, find_command, tell_apart};
+
+/// The longest name, in characters: it stands in tables.
+const LONGEST: usize = 64;
+
+/// The agents that the user named, `[NAME=]PATH` or command lines. `folder` is the tournament's own.
+pub fn find(
+    texts: &[String],
+    commands: &[String],
+    dialect: Option<Dialect>,
+    folder: &Path,
+) -> Result<Vec<Entrant>, Failure> {
+    let mut agents: Vec<Agent> = Vec::new();
+    let mut is_named = Vec::new();
+    for text in texts {
+        let (name, path) = split(text);
+        let mut agent = find_agent(path)?;
+        if let Some(name) = name {
+            check_name(name)?;
+            name.clone_into(&mut agent.name);
+        }
+        agents.push(agent);
+        is_named.push(name.is_some());
+    }
+    for words in commands.split(|word| word == "--").filter(|words| !words.is_empty()) {
+        agents.push(find_command(words)?);
+        is_named.push(false);
+    }
+    for number in 0..agents.len() {
+        let agent = &agents[number];
+        let twin = (0..number).find(|other| agents[*other].channel == agent.channel);
+        if let Some(twin) = twin.filter(|twin| !is_named[*twin] || !is_named[number]) {
+            let paths = if agents[twin].path == agent.path { "twice" } else { "twice, under two paths" };
+            let sentence = format!(
+                "{} takes part {paths}; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH",
+                agent.path
+            );
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+    }
+    name_by_folder(&mut agents, &is_named);
+    tell_apart_unnamed(&mut agents, &is_named)?;
+    for agent in &mut agents {
+        agent.dialect = dialect.unwrap_or(agent.dialect);
+    }
+    let entrant = |agent: &Agent| Entrant::of(agent, folder).map_err(|error| super::unplayable(&error));
+    agents.iter().map(entrant).collect()
+}
+
+/// A name and a path, or a path alone. What is there as a whole is a path, whatever stands in it.
+fn split(text: &str) -> (Option<&str>, &str) {
+    match text.split_once('=') {
+        Some((name, path)) if !name.contains(['/', ':']) && !Path::new(text).exists() => (Some(name), path),
+        _ => (None, text),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let length = name.chars().count();
+    if name.trim() != name || !(1..=LONGEST).contains(&length) || name.contains(char::is_control) {
+        let sentence = format!("an agent's name has 1 to {LONGEST} characters and no space around it, not `{name}`");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    Ok(())
+}
+
+/// Agents of the same name get that of their folder before it: `python/snake`, `c/snake`.
+fn name_by_folder(agents: &mut [Agent], is_named: &[bool]) {
+    let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
+    for (number, agent) in agents.iter_mut().enumerate().filter(|(number, _)| !is_named[*number]) {
+        let has_twin = names.iter().enumerate().any(|(other, name)| other != number && *name == agent.name);
+        let above = Path::new(&agent.path).canonicalize().ok();
+        let above = above.as_deref().and_then(Path::parent).and_then(Path::file_name);
+        if let Some(above) = above.filter(|_| has_twin) {
+            agent.name = format!("{}/{}", above.to_string_lossy(), agent.name);
+        }
+    }
+}
+
+/// What can't be told apart by folders gets a number. Names that the user gave are left as they are.
+fn tell_apart_unnamed(agents: &mut [Agent], is_named: &[bool]) -> Result<(), Failure> {
+    let given: Vec<Option<String>> =
+        agents.iter().zip(is_named).map(|(agent, is_named)| is_named.then(|| agent.name.clone())).collect();
+    tell_apart(agents);
+    for (agent, given) in agents.iter_mut().zip(&given) {
+        if let Some(name) = given {
+            name.clone_into(&mut agent.name);
+        }
+    }
+    for (number, agent) in agents.iter().enumerate() {
+        if agents[..number].iter().any(|other| other.name == agent.name) {
+            let sentence = format!("two agents are called {}; name them: --agent NAME=PATH", agent.name);
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_before_paths() {
+        assert_eq!(split("new=./bot"), (Some("new"), "./bot"));
+        assert_eq!(split("./a=b"), (None, "./a=b"));
+        assert_eq!(split("http://host/?level=3"), (None, "http://host/?level=3"));
+        assert_eq!(split("far=http://host/?level=3"), (Some("far"), "http://host/?level=3"));
+        assert_eq!(split("=x"), (Some(""), "x"));
+        assert!(check_name("").is_err() && check_name(" x").is_err() && check_name("ä b").is_ok());
+    }
+}

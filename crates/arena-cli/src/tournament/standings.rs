@@ -1,0 +1,167 @@
+//! Standings as tables: who stands where, who did how against whom, and who was disqualified.
+
+use std::collections::BTreeMap;
+
+use arena_match::tournament::Record;
+use arena_model::Verdict;
+use arena_tournament::{Format, Standing, Versus, cross_table, standings};
+
+use crate::output::{Table, printable};
+
+/// With more agents than this, a cross table is too wide for people.
+const WIDEST: usize = 16;
+
+/// A table as texts, for whatever form it takes.
+pub struct Grid {
+    /// The columns.
+    pub header: Vec<String>,
+    /// Their texts, row by row.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// How often an agent was disqualified, and why.
+#[derive(Debug, Default)]
+pub struct Fate {
+    /// For each reason, how often.
+    pub verdicts: BTreeMap<Verdict, u64>,
+    /// The first of those games, and what happened in it.
+    pub first: Option<(usize, String)>,
+}
+
+/// What is played, in a line.
+pub fn title(record: &Record) -> String {
+    let plan = &record.plan;
+    let (agents, seats) = (plan.agents.len(), plan.seats);
+    let rounds = match (plan.format, plan.rounds) {
+        (_, 1) => "1 round".to_owned(),
+        (Format::Knockout, rounds) => format!("{rounds} meetings a tie"),
+        (_, rounds) => format!("{rounds} rounds"),
+    };
+    let seats = if seats == 2 { String::new() } else { format!(" of {seats} seats") };
+    let meeting = if plan.paired { "paired games" } else { "single games" };
+    // Seeds that people choose are numbers.
+    let seed = match plan.seed.strip_prefix("0".repeat(48).as_str()).map(|low| u64::from_str_radix(low, 16)) {
+        Some(Ok(number)) => number.to_string(),
+        _ => plan.seed.clone(),
+    };
+    format!("{}: {} of {agents} agents, {rounds}, {meeting}{seats}, seed {seed}", plan.game, plan.format)
+}
+
+/// All that there is to say, for people, but for the title.
+pub fn describe(record: &Record) -> String {
+    let mut told = format!("{}\n", table(record));
+    if record.schedule.games_played() > 0 && (3..=WIDEST).contains(&record.plan.agents.len()) {
+        told += &format!("{}\n", drawn(&cross(record), 1));
+    }
+    told + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+}
+
+/// The standings as a table, under a line that says how many games they are of.
+pub fn table(record: &Record) -> String {
+    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
+    let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
+    format!("{state}, {played} of {all} games:\n{}", drawn(&grid(record), 2))
+}
+
+/// The standings.
+pub fn grid(record: &Record) -> Grid {
+    let lines = standings(&record.schedule);
+    let has_byes = lines.iter().any(|line| line.byes > 0);
+    let is_knockout = record.plan.format == Format::Knockout;
+    let fates = fates(record);
+    let has_fates = fates.iter().any(|fate| !fate.verdicts.is_empty());
+    let texts = |line: Option<&Standing>| -> Vec<String> {
+        let cell = |is_there: bool, header: &str, text: &dyn Fn(&Standing) -> String| {
+            is_there.then(|| line.map_or_else(|| header.to_owned(), text))
+        };
+        let cells = [
+            cell(true, "rank", &|line| line.rank.to_string()),
+            cell(true, "name", &|line| record.name(line.agent).to_owned()),
+            cell(is_knockout, "rounds survived", &|line| line.survived.unwrap_or(0).to_string()),
+            cell(true, "games", &|line| line.games.to_string()),
+            cell(true, "wins", &|line| line.wins.to_string()),
+            cell(true, "losses", &|line| line.losses.to_string()),
+            cell(true, "draws", &|line| line.draws.to_string()),
+            cell(has_byes, "byes", &|line| line.byes.to_string()),
+            cell(true, "points", &|line| points(line.points)),
+            cell(true, "score %", &|line| format!("{:.1}", line.share * 100.0)),
+            cell(has_fates, "disqualified", &|line| fates[line.agent].verdicts.values().sum::<u64>().to_string()),
+        ];
+        cells.into_iter().flatten().collect()
+    };
+    Grid { header: texts(None), rows: lines.iter().map(|line| texts(Some(line))).collect() }
+}
+
+/// Who did how against whom: points of games, in the order of the standings.
+pub fn cross(record: &Record) -> Grid {
+    let lines = standings(&record.schedule);
+    let table = cross_table(&record.schedule);
+    let cell = |versus: Versus| match versus.games {
+        0 => "·".to_owned(),
+        games => format!("{}/{games}", points(versus.half_points as f64 / 2.0)),
+    };
+    let header = ["".to_owned()].into_iter().chain(lines.iter().map(|line| record.name(line.agent).to_owned()));
+    let rows = lines.iter().map(|line| {
+        let name = record.name(line.agent).to_owned();
+        [name].into_iter().chain(lines.iter().map(|other| cell(table[line.agent][other.agent]))).collect()
+    });
+    Grid { header: header.collect(), rows: rows.collect() }
+}
+
+/// What a table can't say, a sentence each.
+pub fn remarks(record: &Record) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for line in standings(&record.schedule) {
+        let Fate { verdicts, first } = &fates(record)[line.agent];
+        let Some((game, detail)) = first else { continue };
+        let reasons: Vec<String> = verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect();
+        let (name, times, games) = (record.name(line.agent), verdicts.values().sum::<u64>(), line.games);
+        remarks.push(format!(
+            "{name} was disqualified in {times} of {games} games ({}); the first was game {game}: {detail}",
+            reasons.join(", ")
+        ));
+    }
+    for (winner, loser, round) in record.schedule.by_lot() {
+        let (winner, loser) = (record.name(*winner), record.name(*loser));
+        remarks.push(format!(
+            "round {round}: {winner} and {loser} drew all tie-breaks too; {winner} went on, since it was drawn first at the start"
+        ));
+    }
+    for changed in &record.changes {
+        remarks.push(format!("the files of {} were changed during the tournament", changed.agent));
+    }
+    remarks
+}
+
+/// What became of each agent, by number.
+pub fn fates(record: &Record) -> Vec<Fate> {
+    let mut fates: Vec<Fate> = record.plan.agents.iter().map(|_| Fate::default()).collect();
+    for game in record.games() {
+        let Some(fixture) = record.schedule.fixture(game.fixture) else { continue };
+        for (seat, agent) in fixture.agents.iter().enumerate() {
+            if let Some(verdict) = game.verdicts[seat] {
+                let fate = &mut fates[*agent];
+                *fate.verdicts.entry(verdict).or_default() += 1;
+                let detail = game.details[seat].clone().unwrap_or_default();
+                fate.first.get_or_insert((game.fixture, detail));
+            }
+        }
+    }
+    fates
+}
+
+/// Points with as many digits as they need: 3, 2.5, 1.333.
+pub fn points(points: f64) -> String {
+    crate::matches::number_of(points)
+}
+
+/// A grid for people, whose columns from `numbers` on are numbers.
+fn drawn(grid: &Grid, numbers: usize) -> String {
+    let header: Vec<&str> = grid.header.iter().map(String::as_str).collect();
+    let mut table = Table::new(&header);
+    for row in &grid.rows {
+        table.row(row.iter().cloned());
+    }
+    let left = numbers.saturating_sub(1);
+    table.right((0..left).chain(numbers..grid.header.len())).to_string()
+}

@@ -1,0 +1,102 @@
+//! What is told while a tournament is played: a line for each game, the standings now and then, and on a terminal how long it will take.
+
+use std::path::Path;
+
+use arena_match::tournament::{GameLine, Record};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::standings;
+use crate::exit::{Exit, Failure};
+use crate::matches::number_of;
+use crate::output::{Style, print, printable};
+
+/// Tells how a tournament goes.
+pub struct Watcher {
+    style: Style,
+    table_every: usize,
+    bar: ProgressBar,
+}
+
+impl Watcher {
+    /// For a tournament that is about to be played, or to go on. The standings are told after each `table_every` games, unless 0.
+    pub fn new(record: &Record, style: Style, table_every: usize) -> Watcher {
+        let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(record.schedule.least_games() as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games, {eta} left") {
+            bar.set_style(style);
+        }
+        Watcher { style, table_every, bar }
+    }
+
+    /// Tells what is going to be played, and where it is kept.
+    pub fn begin(&mut self, folder: &Path, record: &Record) -> Result<(), Failure> {
+        if self.style == Style::Json {
+            return Ok(());
+        }
+        let told = format!("{}\nkept in {}", standings::title(record), folder.display());
+        print(&printable(&told))?;
+        // Time is reckoned from what is played from here on.
+        self.bar.set_position(record.schedule.games_played() as u64);
+        self.bar.reset_eta();
+        self.bar.tick();
+        Ok(())
+    }
+
+    /// Tells how a game went that is in the journal.
+    pub fn tell(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
+        let Some(game) = record.game(number) else { return Ok(()) };
+        let played = record.schedule.games_played();
+        let told = match self.style {
+            Style::Json => serde_json::to_string(game).map_err(|error| Failure::caused(Exit::Internal, &error))?,
+            Style::Pretty | Style::Compact => {
+                let is_due = self.table_every > 0 && played.is_multiple_of(self.table_every);
+                let table = is_due && !record.schedule.is_complete();
+                let table = if table { format!("\n{}", standings::table(record)) } else { String::new() };
+                line(record, game) + &table
+            }
+        };
+        let (played, all) = (played as u64, record.schedule.least_games() as u64);
+        let printed = self.bar.suspend(|| print(&told));
+        self.bar.set_length(all);
+        self.bar.set_position(played);
+        printed
+    }
+
+    /// Tells how the tournament ended, or how it stands if it was broken off.
+    pub fn end(&mut self, record: &Record) -> Result<(), Failure> {
+        self.bar.finish_and_clear();
+        match self.style {
+            Style::Json => print(&super::export::json(record)?),
+            Style::Pretty | Style::Compact => print(standings::describe(record).trim_end()),
+        }
+    }
+}
+
+/// A game in a line, as chess runners write it: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
+pub fn line(record: &Record, game: &GameLine) -> String {
+    let (names, result) = named(record, game);
+    let why = match game.outcome.tainted_reason {
+        Some(reason) => format!("{}, {reason}", game.outcome.termination),
+        None => game.outcome.termination.to_string(),
+    };
+    let (number, all) = (game.fixture, record.schedule.least_games());
+    printable(&format!("Finished game {number} of {all} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
+}
+
+/// The names of those who played, White first where there is one, and the result in the same order.
+pub fn named<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
+    let mut seats: Vec<usize> = (0..game.agents.len()).collect();
+    if seats.len() == 2 {
+        seats.rotate_left(record.first_seat(game.fixture));
+    }
+    let names = seats.iter().map(|seat| game.agents[*seat].as_str()).collect();
+    let result = match seats[..] {
+        [a, b] => match game.ranks[a].cmp(&game.ranks[b]) {
+            std::cmp::Ordering::Less => "1-0".to_owned(),
+            std::cmp::Ordering::Equal => "1/2-1/2".to_owned(),
+            std::cmp::Ordering::Greater => "0-1".to_owned(),
+        },
+        _ => seats.iter().map(|seat| number_of(game.scores[*seat])).collect::<Vec<_>>().join(" : "),
+    };
+    (names, result)
+}

@@ -1,0 +1,521 @@
+//! `arena tournament`: whatever happens to the program, a tournament comes to the same end; and what is wrong is told in a sentence.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use expect_test::{Expect, expect};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::{Run, arena, run};
+
+/// An agent that plays a game of snake of its own: always equal, but for its salt.
+const BOT: &str = r#"
+import json, sys, time
+salt, pause = SALT, PAUSE
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        reply = {"pong": "pong"}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        reply = {"agent_id": me}
+    elif "world_state" in message:
+        time.sleep(pause)
+        moves = ["UP", "RIGHT", "DOWN", "LEFT"]
+        turn = (message["world_state"]["epoch"] // salt + salt) % 4
+        reply = {"agent_id": me, "actions": [{"action": "move", "move": moves[turn]}]}
+    else:
+        break
+    print(json.dumps(reply), flush=True)
+"#;
+
+/// A folder with agents in it.
+struct Lab(tempfile::TempDir);
+
+impl Lab {
+    fn new() -> Lab {
+        Lab(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// An agent, as what `--agent` takes.
+    fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
+        let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
+        fs::write(self.path(&format!("{name}.py")), text).unwrap();
+        self.text(&format!("{name}.py"))
+    }
+
+    /// The arguments that begin a tournament of these agents in the folder `out`.
+    fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
+        let mut args =
+            ["tournament", "run", "snake", "--seed", "3", "--set", "n_epochs=12"].map(str::to_owned).to_vec();
+        args.extend(agents.iter().flat_map(|agent| ["--agent".to_owned(), agent.clone()]));
+        args.extend(["--out".to_owned(), self.text(out)]);
+        args.extend(more.iter().map(|arg| (*arg).to_owned()));
+        args
+    }
+
+    fn journal(&self, out: &str) -> PathBuf {
+        self.path(out).join("tournament.jsonl")
+    }
+
+    /// The results, by number, without what depends on the clock.
+    fn results(&self, out: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.journal(out)).unwrap();
+        let lines = text.lines().skip(1);
+        let mut results: Vec<(u64, String)> = lines
+            .map(|line| {
+                let mut value: Value = serde_json::from_str(line).unwrap();
+                value.as_object_mut().unwrap().remove("time").unwrap();
+                (value["fixture"].as_u64().unwrap(), value.to_string())
+            })
+            .collect();
+        results.sort_unstable();
+        results.into_iter().map(|(_, line)| line).collect()
+    }
+
+    fn standings(&self, out: &str, form: &[&str]) -> String {
+        let folder = self.text(out);
+        let told = run(&[&["tournament", "standings", &folder], form].concat());
+        assert_eq!(told.code, 0, "{told:#?}");
+        told.stdout
+    }
+}
+
+fn run_all(args: &[String]) -> Run {
+    run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn start(args: &[String]) -> Child {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    arena(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until the journal has so many lines.
+fn wait_for_lines(journal: &Path, lines: usize) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while fs::read_to_string(journal).map_or(0, |text| text.lines().count()) < lines {
+        assert!(Instant::now() < until, "there is no line {lines}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(child.id().try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
+    let lab = Lab::new();
+    let agents: Vec<String> = (1..=4).map(|salt| lab.bot(&format!("bot{salt}"), salt, 0.0)).collect();
+    // The name of the folder is random.
+    let chance = lab
+        .0
+        .path()
+        .as_os_str()
+        .as_encoded_bytes()
+        .iter()
+        .fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+    let mut random = chance;
+    let mut below = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % n
+    };
+    for format in ["round-robin", "gauntlet", "swiss", "knockout"] {
+        let whole = run_all(&lab.begin(&agents, &format!("whole-{format}"), &["--format", format, "--rounds", "2"]));
+        assert_eq!(whole.code, 0, "{whole:#?}");
+        let (whole, broken) = (format!("whole-{format}"), format!("broken-{format}"));
+        let mut args = lab.begin(&agents, &broken, &["--format", format, "--rounds", "2", "--concurrency", "2"]);
+        for _ in 0..8 {
+            let mut child = start(&args);
+            thread::sleep(Duration::from_millis(30 + below(250)));
+            signal(&child, Signal::KILL);
+            child.wait().unwrap();
+            if lab.journal(&broken).exists() {
+                args = vec!["tournament".to_owned(), "resume".to_owned(), lab.text(&broken)];
+                // A machine that goes down may leave half a line as well.
+                let mut journal = OpenOptions::new().append(true).open(lab.journal(&broken)).unwrap();
+                journal.write_all(&br#"{"type":"game","fixture":1,"ro"#[..below(30) as usize]).unwrap();
+            }
+        }
+        let end = run_all(&args);
+        assert_eq!(end.code, 0, "{end:#?}");
+        assert_eq!(lab.results(&whole), lab.results(&broken), "{format}, {chance}");
+        for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--pgn"]] {
+            assert_eq!(lab.standings(&whole, form), lab.standings(&broken, form), "{format}, {chance}");
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
+    let lab = Lab::new();
+    let agents = [lab.bot("slow", 1, 0.04), lab.bot("slower", 2, 0.04)];
+    let begin = |out: &str| {
+        let child = start(&lab.begin(&agents, out, &["--rounds", "20"]));
+        wait_for_lines(&lab.journal(out), 2);
+        // The next game is under way by now.
+        thread::sleep(Duration::from_millis(150));
+        child
+    };
+    let once = begin("once");
+    signal(&once, Signal::INT);
+    let once = once.wait_with_output().unwrap();
+    assert_eq!((once.status.code(), lab.results("once").len()), (Some(130), 2), "{once:?}");
+    let told = String::from_utf8(once.stderr).unwrap();
+    let line = format!("error: stopped after 2 of 40 games; to go on: arena tournament resume {}\n", lab.text("once"));
+    assert_eq!(told, format!("note: finishing the games that run; once more to stop at once\n{line}"));
+
+    let twice = begin("twice");
+    signal(&twice, Signal::INT);
+    thread::sleep(Duration::from_millis(30));
+    signal(&twice, Signal::TERM);
+    let twice = twice.wait_with_output().unwrap();
+    assert_eq!((twice.status.code(), lab.results("twice").len()), (Some(130), 1), "{twice:?}");
+}
+
+#[test]
+fn a_folder_is_one_tournaments_and_one_process() {
+    let lab = Lab::new();
+    let agents = [lab.bot("a", 1, 0.01), lab.bot("b", 2, 0.01)];
+    let mut first = start(&lab.begin(&agents, "out", &["--rounds", "8"]));
+    wait_for_lines(&lab.journal("out"), 2);
+    let folder = lab.text("out");
+    let check = |args: &[String], code: i32, expected: Expect| {
+        let told = run_all(args);
+        assert_eq!(told.code, code, "{told:#?}");
+        expected.assert_eq(&told.stderr.replace(&folder, "OUT"));
+    };
+    let resume = ["tournament", "resume", &folder].map(str::to_owned);
+    check(
+        &resume,
+        13,
+        expect![[r#"
+        error: the tournament in OUT is being run by another process
+    "#]],
+    );
+    check(
+        &lab.begin(&agents, "out", &[]),
+        13,
+        expect![[r#"
+        error: the tournament in OUT is being run by another process
+    "#]],
+    );
+    // Looking is always possible.
+    assert!(lab.standings("out", &[]).contains("Standings so far"));
+    signal(&first, Signal::KILL);
+    first.wait().unwrap();
+    check(
+        &lab.begin(&agents, "out", &[]),
+        13,
+        expect![[r#"
+        error: OUT holds a tournament already; `arena tournament resume OUT` goes on with it, and another --out begins a new one
+    "#]],
+    );
+    lab.bot("b", 3, 0.0);
+    lab.bot("a", 1, 0.0);
+    check(
+        &resume,
+        13,
+        expect![[r#"
+        error: the files of a and b aren't what they were when their results were played; --accept-changed goes on with them as they are now
+    "#]],
+    );
+    let accepted = run_all(&[&resume[..], &["--accept-changed".to_owned()]].concat());
+    assert_eq!(accepted.code, 0, "{accepted:#?}");
+    assert!(accepted.stdout.contains("the files of b were changed during the tournament"), "{accepted:#?}");
+    assert!(!accepted.stdout.contains("Finished game 1 of"), "{accepted:#?}");
+    // What was accepted once is known from then on.
+    check(&resume, 0, expect![[""]]);
+    fs::remove_file(lab.path("a.py")).unwrap();
+    let gone = run_all(&resume);
+    assert_eq!((gone.code, gone.stderr.contains("agent a: ")), (8, true), "{gone:#?}");
+}
+
+#[test]
+fn what_no_tournament_can_be_is_told() {
+    let lab = Lab::new();
+    let (a, b, c) = (lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0));
+    let root = lab.0.path().to_str().unwrap().to_owned();
+    let check = |agents: &[&str], more: &[&str], expected: Expect| {
+        let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
+        let told = run_all(&lab.begin(&agents, "out", more));
+        assert_eq!(told.code, 2, "{told:#?}");
+        expected.assert_eq(&told.stderr.replace(&root, "ROOT"));
+        assert!(!lab.path("out").exists());
+    };
+    check(
+        &[],
+        &[],
+        expect![[r#"
+        error: a tournament needs two agents at least, and there is none
+    "#]],
+    );
+    check(
+        &[&a],
+        &[],
+        expect![[r#"
+        error: a tournament needs two agents at least, and there is one only
+    "#]],
+    );
+    check(
+        &[&a, &b],
+        &["--rounds", "0"],
+        expect![[r#"
+        error: a tournament of 0 rounds has no games
+    "#]],
+    );
+    check(
+        &[&a, &a],
+        &[],
+        expect![[r#"
+        error: ROOT/a.py takes part twice; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH
+    "#]],
+    );
+    check(
+        &[&a, &format!("{root}/./a.py")],
+        &[],
+        expect![[r#"
+        error: ROOT/./a.py takes part twice, under two paths; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH
+    "#]],
+    );
+    check(
+        &[&a, &format!("b={a}")],
+        &[],
+        expect![[r#"
+        error: ROOT/a.py takes part twice; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH
+    "#]],
+    );
+    check(
+        &[&format!("x={a}"), &format!("x={b}")],
+        &[],
+        expect![[r#"
+        error: two agents are called x; name them: --agent NAME=PATH
+    "#]],
+    );
+    check(
+        &[&format!("={a}"), &b],
+        &[],
+        expect![[r#"
+        error: an agent's name has 1 to 64 characters and no space around it, not ``
+    "#]],
+    );
+    check(
+        &[&a, &b, &c],
+        &["--seats", "1"],
+        expect![[r#"
+        error: snake is played by 2 to 8 agents, and not by 1
+    "#]],
+    );
+    check(
+        &[&a, &b, &c],
+        &["--seats", "4"],
+        expect![[r#"
+        error: games of 4 seats need 4 agents at least, and there are 3
+    "#]],
+    );
+    check(
+        &[&a, &b, &c],
+        &["--seats", "3", "--format", "swiss"],
+        expect![[r#"
+        error: a swiss pairs two agents, and these games have 3 seats
+    "#]],
+    );
+    check(
+        &[&a, &b, &c],
+        &["--seats", "3", "--format", "knockout"],
+        expect![[r#"
+        error: a knockout pairs two agents, and these games have 3 seats
+    "#]],
+    );
+    check(
+        &[&a, &b],
+        &["--rounds", "600000"],
+        expect![[r#"
+        error: this would be more than 1000000 games; take fewer agents, seats or rounds
+    "#]],
+    );
+    check(
+        &[&a, &b],
+        &["--set", "n_epoch=1"],
+        expect![[r#"
+            error: snake, option `n_epoch`: unknown field `n_epoch`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`
+        "#]],
+    );
+    let three = ["a", "b", "c"].map(|agent| format!("--agent={}", lab.text(&format!("{agent}.py"))));
+    let chess = run_all(&[&["tournament", "run", "chess", "--seats", "3"].map(str::to_owned)[..], &three].concat());
+    expect![[r#"
+        error: chess is played by 2 agents, and not by 3
+    "#]]
+    .assert_eq(&chess.stderr);
+}
+
+#[test]
+fn a_journal_that_is_wrong_is_refused_with_the_line() {
+    let lab = Lab::new();
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
+    let whole = run_all(&lab.begin(&agents, "whole", &["--format", "swiss", "--rounds", "2"]));
+    assert_eq!(whole.code, 0, "{whole:#?}");
+    let text = fs::read_to_string(lab.journal("whole")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5);
+    fs::create_dir(lab.path("out")).unwrap();
+    let folder = lab.text("out");
+    let check = |lines: &[&str], code: i32, expected: Expect| {
+        fs::write(lab.journal("out"), lines.join("\n")).unwrap();
+        let told = run(&["tournament", "standings", &folder]);
+        assert_eq!(told.code, code, "{told:#?}");
+        expected.assert_eq(&told.stderr.replace(&folder, "OUT"));
+        if code == 13 {
+            let resumed = run(&["tournament", "resume", &folder]);
+            assert_eq!((resumed.code, resumed.stderr), (13, told.stderr));
+            assert_eq!(
+                fs::read_to_string(lab.journal("out")).unwrap(),
+                lines.join("\n"),
+                "a damaged journal was written to"
+            );
+        }
+    };
+    let [plan, one, two, three, four] = lines[..] else { panic!("{lines:?}") };
+    let other = one.replace(r#""epochs":"#, r#""epochs":1"#);
+    check(
+        &[plan, one, two, one, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 4: game 1 stands here twice; take one of the lines out
+    "#]],
+    );
+    check(
+        &[plan, one, &other, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 3: game 1 has another result before this; one of them has to go
+    "#]],
+    );
+    check(
+        &[plan, one, three, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 3: there is no game 3 to have a result; 2 are known so far
+    "#]],
+    );
+    check(
+        &[plan, &one.replace(r#""fixture":1"#, r#""fixture":9"#), ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: there is no game 9 to have a result; 2 are known so far
+    "#]],
+    );
+    check(
+        &[plan, &one.replacen(r#"["#, r#"["z","#, 1), ""],
+        13,
+        expect![[r#"
+            error: OUT/tournament.jsonl, line 2: game 1 is between a and c, and not between z and a and c
+        "#]],
+    );
+    check(
+        &[plan, &one.replace(r#""seed":""#, r#""seed":"0"#), ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: game 1 has another seed or round in this tournament
+    "#]],
+    );
+    check(
+        &[plan, &one.replace(r#""ranks":["#, r#""ranks":[7,"#), ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, and these aren't their ranks: [7, 1, 2]
+    "#]],
+    );
+    check(
+        &[plan, &one.replace(r#""scores":["#, r#""scores":[7,"#), ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, and its lists have others
+    "#]],
+    );
+    check(
+        &[plan, &one.replace(r#""epochs""#, r#""epoch""#), ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: this isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `time`
+    "#]],
+    );
+    check(
+        &[plan, &one[..40], two, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: this isn't the result of a match: control character (\u0000-\u001F) found while parsing a string
+    "#]],
+    );
+    check(
+        &[plan, "", one, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 2: this isn't the result of a match: EOF while parsing a value
+    "#]],
+    );
+    check(
+        &[&plan.replace(r#""arena_tournament":1"#, r#""arena_tournament":2"#), one, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 1: this is a tournament of version 2, and this program knows version 1
+    "#]],
+    );
+    check(
+        &[&plan.replace(r#""game":"snake""#, r#""game":"go""#), one, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 1: there is no game `go`
+    "#]],
+    );
+    check(
+        &[one, ""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 1: this isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `options`, `limits`, `agents`, `format`, `rounds`, `seats`, `paired`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `replays`, `concurrency`, `shares_core`
+    "#]],
+    );
+    check(
+        &[""],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 1: the plan is missing
+    "#]],
+    );
+    check(
+        &[&plan[..99]],
+        13,
+        expect![[r#"
+        error: OUT/tournament.jsonl, line 1: the plan is missing
+    "#]],
+    );
+    // A line that was cut off doesn't count, and all others do.
+    check(
+        &[plan, one, two, &three[..40]],
+        0,
+        expect![[r#"
+        note: the last line isn't whole (40 bytes) and doesn't count
+    "#]],
+    );
+    let resumed = run(&["tournament", "resume", &folder]);
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+    expect![[r#"
+        note: the last line wasn't whole (40 bytes) and is dropped; its game is played again
+    "#]]
+    .assert_eq(&resumed.stderr);
+    assert_eq!(lab.results("out"), lab.results("whole"));
+    check(&[plan, one, two, three, four, ""], 0, expect![[""]]);
+}

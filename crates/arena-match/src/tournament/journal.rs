@@ -1,0 +1,208 @@
+//! The journal of a tournament on the disk. What was appended is durable, and only one process appends.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::FILE;
+use super::line::{ChangedLine, GameLine, Line};
+use super::plan::{Plan, PlanError};
+use super::record::{Record, Wrong};
+
+/// A journal that this process, and no other, may append to.
+#[derive(Debug)]
+pub struct Journal {
+    /// What it says.
+    record: Record,
+    folder: PathBuf,
+    file: File,
+    /// How long it is, in bytes.
+    length: u64,
+    /// The folder, locked until this is dropped or the process ends, however it ends.
+    _lock: File,
+}
+
+/// A journal can't be used. A sentence about it.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The folder isn't free.
+    #[error("{} holds a tournament already", .0.display())]
+    Exists(PathBuf),
+    /// The folder holds none.
+    #[error("there is no tournament in {}", .0.display())]
+    Absent(PathBuf),
+    /// Another process has it.
+    #[error("the tournament in {} is being run by another process", .0.display())]
+    Locked(PathBuf),
+    /// It can't be played so.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A line is wrong.
+    #[error("{}, line {line}: {what}", path.display())]
+    Line {
+        /// The journal.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// In a sentence.
+        what: String,
+    },
+    /// Reading failed.
+    #[error("{} can't be read: {source}", path.display())]
+    Read {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Writing failed.
+    #[error("{} can't be written: {source}", path.display())]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Journal {
+    /// Begins the journal of a tournament in a folder, which is made if need be.
+    ///
+    /// # Errors
+    /// When the plan can't be played, the folder holds a tournament, or can't be written to.
+    pub fn create(folder: &Path, plan: Plan) -> Result<Journal, JournalError> {
+        let record = Record::new(plan)?;
+        let path = folder.join(FILE);
+        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(|source| JournalError::Write { path: folder.to_owned(), source })?;
+        let lock = lock(folder)?;
+        if path.exists() {
+            return Err(JournalError::Exists(folder.to_owned()));
+        }
+        let mut first = serde_json::to_vec(&record.plan).map_err(|error| cannot(error.into()))?;
+        first.push(b'\n');
+        // A plan is there as a whole or not at all.
+        let draft = folder.join(format!("{FILE}.new"));
+        let mut file = File::create(&draft).map_err(cannot)?;
+        file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
+        fs::rename(&draft, &path).and_then(|()| lock.sync_all()).map_err(cannot)?;
+        Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, _lock: lock })
+    }
+
+    /// Opens the journal in a folder, to go on with it. Half a line at its end is dropped; [`Record::cut_off`] says so.
+    ///
+    /// # Errors
+    /// When there is none, another process has it, or it isn't what it should be.
+    pub fn open(folder: &Path) -> Result<Journal, JournalError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Err(JournalError::Absent(folder.to_owned()));
+        }
+        let lock = lock(folder)?;
+        let (record, length) = read(&path)?;
+        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
+        if record.cut_off > 0 {
+            file.set_len(length).and_then(|()| file.sync_all()).map_err(cannot)?;
+        }
+        Ok(Journal { record, folder: folder.to_owned(), file, length, _lock: lock })
+    }
+
+    /// What the journal in a folder says at this moment, also while another process appends to it.
+    ///
+    /// # Errors
+    /// When there is none, or it isn't what it should be.
+    pub fn look(folder: &Path) -> Result<Record, JournalError> {
+        let path = folder.join(FILE);
+        if !path.exists() {
+            return Err(JournalError::Absent(folder.to_owned()));
+        }
+        read(&path).map(|(record, _)| record)
+    }
+
+    /// What it says.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Plays so many matches beside each other from now on; the plan on the disk says what it said.
+    pub fn set_concurrency(&mut self, concurrency: usize) {
+        self.record.plan.concurrency = concurrency;
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The agents whose files aren't what they were, each with its fingerprint now.
+    ///
+    /// # Errors
+    /// When files can't be read.
+    pub fn changed(&self) -> Result<Vec<ChangedLine>, PlanError> {
+        let mut changed = Vec::new();
+        for agent in &self.record.plan.agents {
+            let sha256 = agent.fingerprint(&self.folder)?;
+            if sha256 != agent.sha256 {
+                changed.push(ChangedLine { agent: agent.name.clone(), sha256 });
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Goes on with an agent that isn't what it was.
+    ///
+    /// # Errors
+    /// When that can't be written.
+    pub fn accept(&mut self, changed: ChangedLine) -> Result<(), JournalError> {
+        self.append(&Line::Changed(changed.clone()))?;
+        self.record.change(changed).map_err(|what| self.wrong(what))
+    }
+
+    /// Adds the result of a match. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// When it doesn't belong here, or can't be written; then the journal is what it was.
+    pub fn add(&mut self, game: GameLine) -> Result<(), JournalError> {
+        self.append(&Line::Game(Box::new(game.clone())))?;
+        self.record.add(game).map_err(|what| self.wrong(what))
+    }
+
+    fn append(&mut self, line: &Line) -> Result<(), JournalError> {
+        let path = self.folder.join(FILE);
+        let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
+        let mut bytes = serde_json::to_vec(line).map_err(|error| cannot(error.into()))?;
+        bytes.push(b'\n');
+        if let Err(error) = self.file.write_all(&bytes).and_then(|()| self.file.sync_data()) {
+            // A line that isn't there as a whole mustn't be there at all. If that fails too, the next one to open it sees to it.
+            let _ = self.file.set_len(self.length);
+            return Err(cannot(error));
+        }
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn wrong(&self, what: String) -> JournalError {
+        JournalError::Line { path: self.folder.join(FILE), line: 0, what }
+    }
+}
+
+/// What a journal says, and how many bytes of it count.
+fn read(path: &Path) -> Result<(Record, u64), JournalError> {
+    let text = fs::read(path).map_err(|source| JournalError::Read { path: path.to_owned(), source })?;
+    let record =
+        Record::read(&text).map_err(|Wrong { line, what }| JournalError::Line { path: path.to_owned(), line, what })?;
+    let length = (text.len() - record.cut_off) as u64;
+    Ok((record, length))
+}
+
+/// Makes a folder this process' own.
+fn lock(folder: &Path) -> Result<File, JournalError> {
+    let cannot = |source: io::Error| JournalError::Read { path: folder.to_owned(), source };
+    let lock = File::open(folder).map_err(cannot)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
+    }
+}

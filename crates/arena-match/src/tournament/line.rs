@@ -1,0 +1,104 @@
+//! The lines of a journal behind the plan.
+
+use std::time::Duration;
+
+use arena_model::Verdict;
+use serde::{Deserialize, Serialize};
+
+use crate::contest::Contest;
+use crate::report::{Outcome, SeatResult};
+
+/// A line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Line {
+    /// A match was played.
+    Game(Box<GameLine>),
+    /// An agent isn't what it was, and the tournament goes on with it.
+    Changed(ChangedLine),
+}
+
+/// A match that was played. Nothing but `time` depends on the clock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GameLine {
+    /// Its number in the schedule, from 1.
+    pub fixture: usize,
+    /// From 1.
+    pub round: usize,
+    /// The names of the agents, by seat; so are all other lists.
+    pub agents: Vec<String>,
+    /// From 1 for the best; equal ones are a draw.
+    pub ranks: Vec<usize>,
+    /// The game's scores.
+    pub scores: Vec<f64>,
+    /// Why an agent was disqualified, if it was.
+    pub verdicts: Vec<Option<Verdict>>,
+    /// The same in a sentence.
+    pub details: Vec<Option<String>>,
+    /// What else each got wrong in the protocol.
+    pub faults: Vec<u32>,
+    /// What all that was random came of: 64 hexadecimal digits.
+    pub seed: String,
+    /// How many epochs were played.
+    pub epochs: u64,
+    /// How it ended and who won.
+    pub outcome: Outcome,
+    /// What the clock says of it.
+    pub time: TimePart,
+}
+
+/// How long a match took, in milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimePart {
+    /// From the start of the agents to their end.
+    pub took_ms: f64,
+    /// How long each agent was waited for in all.
+    pub waited_ms: Vec<f64>,
+    /// How long each was waited for at most.
+    pub longest_step_ms: Vec<f64>,
+}
+
+/// An agent isn't what it was, and the tournament goes on with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangedLine {
+    /// Its name.
+    pub agent: String,
+    /// What its files have as SHA-256 from here on.
+    pub sha256: Option<String>,
+}
+
+impl GameLine {
+    /// What is written of a match of these agents, by seat.
+    pub fn of(fixture: usize, round: usize, agents: Vec<String>, contest: &Contest, took: Duration) -> GameLine {
+        let result = &contest.result;
+        let mut seats: Vec<&SeatResult> = result.scores.iter().collect();
+        seats.sort_by_key(|seat| seat.seat);
+        GameLine {
+            fixture,
+            round,
+            agents,
+            ranks: seats.iter().map(|seat| seat.rank).collect(),
+            scores: seats.iter().map(|seat| seat.score).collect(),
+            verdicts: seats.iter().map(|seat| seat.tainted_reason).collect(),
+            details: seats.iter().map(|seat| seat.tainted_detail.clone()).collect(),
+            faults: seats.iter().map(|seat| seat.faults).collect(),
+            seed: result.seed.clone(),
+            epochs: result.epochs,
+            outcome: result.outcome.clone(),
+            time: TimePart {
+                took_ms: (took.as_secs_f64() * 1e6).round() / 1e3,
+                waited_ms: seats.iter().map(|seat| seat.time_used_ms).collect(),
+                longest_step_ms: seats.iter().map(|seat| seat.longest_step_ms).collect(),
+            },
+        }
+    }
+
+    /// Whether the same came of both, whatever the clock said.
+    pub fn is_same(&self, other: &GameLine) -> bool {
+        GameLine { time: TimePart::default(), ..self.clone() }
+            == GameLine { time: TimePart::default(), ..other.clone() }
+    }
+}

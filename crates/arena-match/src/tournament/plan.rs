@@ -1,0 +1,290 @@
+//! The plan of a tournament: all that its matches come of, as the first line of its journal holds it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use arena_model::{GameType, OptionsError, Seed, Setup, TimeLimits};
+use arena_tournament::{Format, Shape, ShapeError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::fingerprint;
+use crate::agent::{Agent, Channel, Command};
+use crate::message::Dialect;
+use crate::play::agent_ids;
+use crate::process::{Limits, SandboxMode};
+
+/// The version of the journal that this code writes and reads.
+const VERSION: u32 = 1;
+
+/// A tournament before its first match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The version of the journal.
+    arena_tournament: u32,
+    /// The name of the game.
+    pub game: String,
+    /// Keys of its config that differ from the usual.
+    pub options: Map<String, Value>,
+    /// How long agents may take.
+    pub limits: TimeLimits,
+    /// Who takes part.
+    pub agents: Vec<Entrant>,
+    /// Who meets whom.
+    pub format: Format,
+    /// See [`Shape::rounds`].
+    pub rounds: usize,
+    /// How many agents a game has.
+    pub seats: usize,
+    /// Whether meetings are games with one seed on all seats.
+    pub paired: bool,
+    /// What all that is random comes of: 64 hexadecimal digits.
+    pub seed: String,
+    /// How agents are confined.
+    pub sandbox: SandboxMode,
+    /// What they may use.
+    pub sandbox_limits: Limits,
+    /// What else they may read.
+    pub expose: Vec<PathBuf>,
+    /// Whether replays and logs are kept.
+    pub replays: bool,
+    /// How many matches are played beside each other. No result depends on it.
+    pub concurrency: usize,
+    /// Whether a match and its agents share a core.
+    pub shares_core: bool,
+}
+
+/// An agent of a tournament.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entrant {
+    /// What it is called in the tournament; nobody else is.
+    pub name: String,
+    /// Its version, if its manifest says it.
+    pub version: Option<String>,
+    /// As the user named it.
+    pub path: String,
+    /// Where it looks for the state.
+    pub dialect: Dialect,
+    /// How it is reached.
+    pub reach: Reach,
+    /// The files and folders that make it what it is.
+    pub files: Vec<PathBuf>,
+    /// Their SHA-256, in hex. `None` for somebody else's server.
+    pub sha256: Option<String>,
+}
+
+/// How an agent of a tournament is reached, wherever it is gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// A process of ours.
+    Command {
+        /// As an absolute path.
+        program: PathBuf,
+        /// Its arguments.
+        args: Vec<String>,
+        /// The agent's own folder.
+        folder: PathBuf,
+    },
+    /// Somebody else's server.
+    Url(String),
+}
+
+/// A tournament can't be played so. A sentence for whoever asked for it.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// There is no such game.
+    #[error("there is no game `{0}`")]
+    Game(String),
+    /// It isn't played by so many.
+    #[error("{game} is played by {} agents, and not by {seats}", if least == most { most.to_string() } else { format!("{least} to {most}") })]
+    Seats {
+        /// Its name.
+        game: &'static str,
+        /// Of its agents.
+        least: usize,
+        /// Of its agents.
+        most: usize,
+        /// That were asked for.
+        seats: usize,
+    },
+    /// It isn't played with these options.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// There is no such tournament.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// Two agents have one name.
+    #[error("two agents are called {0}")]
+    Name(String),
+    /// A path or an argument can't be written down.
+    #[error("agent {0}: paths and arguments of agents in tournaments have to be UTF-8")]
+    NotUtf8(String),
+    /// Files can't be read.
+    #[error("agent {name}: {}: {source}", path.display())]
+    Files {
+        /// Of the agent.
+        name: String,
+        /// That can't be read.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The seed is none.
+    #[error("the seed isn't 64 hexadecimal digits")]
+    Seed,
+    /// A later program wrote it.
+    #[error("this is a tournament of version {0}, and this program knows version {VERSION}")]
+    Version(u32),
+}
+
+impl Plan {
+    /// A plan with these agents and this shape, and with what is usual for the game.
+    pub fn new(game: &GameType, agents: Vec<Entrant>, shape: &Shape) -> Plan {
+        Plan {
+            arena_tournament: VERSION,
+            game: game.name.to_owned(),
+            options: Map::new(),
+            limits: game.limits,
+            agents,
+            format: shape.format,
+            rounds: shape.rounds,
+            seats: shape.seats,
+            paired: shape.paired,
+            seed: shape.seed.reveal(),
+            sandbox: SandboxMode::default(),
+            sandbox_limits: Limits::default(),
+            expose: Vec::new(),
+            replays: false,
+            concurrency: 1,
+            shares_core: true,
+        }
+    }
+
+    /// Whether it can be played.
+    ///
+    /// # Errors
+    /// When it can't; says why.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if self.arena_tournament != VERSION {
+            return Err(PlanError::Version(self.arena_tournament));
+        }
+        let game = self.game()?;
+        let (least, most) = (*game.seats.start(), *game.seats.end());
+        // Fewer than two agents are too few for any game, which is said below.
+        if !game.seats.contains(&self.seats) && self.agents.len() >= 2 {
+            return Err(PlanError::Seats { game: game.name, least, most, seats: self.seats });
+        }
+        self.shape()?.check()?;
+        for (number, agent) in self.agents.iter().enumerate() {
+            if self.agents[..number].iter().any(|other| other.name == agent.name) {
+                return Err(PlanError::Name(agent.name.clone()));
+            }
+        }
+        let seed = Seed::from_number(0);
+        game.start(&self.options, Setup { agents: agent_ids(&seed, self.seats), seed })?;
+        Ok(())
+    }
+
+    /// The game.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn game(&self) -> Result<&'static GameType, PlanError> {
+        arena_games::find(&self.game).ok_or_else(|| PlanError::Game(self.game.clone()))
+    }
+
+    /// What its schedule is made of.
+    ///
+    /// # Errors
+    /// When the seed is none.
+    pub fn shape(&self) -> Result<Shape, PlanError> {
+        Ok(Shape {
+            format: self.format,
+            agents: self.agents.len(),
+            rounds: self.rounds,
+            seats: self.seats,
+            paired: self.paired,
+            seed: Seed::from_revealed(&self.seed).ok_or(PlanError::Seed)?,
+        })
+    }
+}
+
+impl Entrant {
+    /// This agent, with the fingerprint of its files as they are now. `except`: a folder that isn't its own, wherever it is.
+    ///
+    /// # Errors
+    /// When its files can't be read, or its paths can't be written down.
+    pub fn of(agent: &Agent, except: &Path) -> Result<Entrant, PlanError> {
+        let not_utf8 = || PlanError::NotUtf8(agent.name.clone());
+        let text = |text: &OsString| text.clone().into_string().map_err(|_| not_utf8());
+        let (reach, files) = match &agent.channel {
+            Channel::Http(url) => (Reach::Url(url.clone()), Vec::new()),
+            Channel::Stdio(Command { program, args, folder, .. }) => {
+                let reach = Reach::Command {
+                    program: program.clone(),
+                    args: args.iter().map(text).collect::<Result<_, _>>()?,
+                    folder: folder.clone(),
+                };
+                (reach, files(agent, program, args))
+            }
+        };
+        let paths = files.iter().chain(match &reach {
+            Reach::Command { program, folder, .. } => vec![program, folder],
+            Reach::Url(_) => Vec::new(),
+        });
+        if paths.into_iter().any(|path| path.to_str().is_none()) {
+            return Err(not_utf8());
+        }
+        let mut entrant = Entrant {
+            name: agent.name.clone(),
+            version: agent.version.clone(),
+            path: agent.path.clone(),
+            dialect: agent.dialect,
+            reach,
+            files,
+            sha256: None,
+        };
+        entrant.sha256 = entrant.fingerprint(except)?;
+        Ok(entrant)
+    }
+
+    /// The SHA-256 of its files as they are now.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub fn fingerprint(&self, except: &Path) -> Result<Option<String>, PlanError> {
+        if self.files.is_empty() {
+            return Ok(None);
+        }
+        let told = fingerprint::of(&self.files, except);
+        told.map(Some).map_err(|(path, source)| PlanError::Files { name: self.name.clone(), path, source })
+    }
+
+    /// The agent, to be seated.
+    pub fn agent(&self) -> Agent {
+        let channel = match &self.reach {
+            Reach::Url(url) => Channel::Http(url.clone()),
+            Reach::Command { program, args, folder } => Channel::Stdio(Command {
+                program: program.clone(),
+                args: args.iter().map(OsString::from).collect(),
+                folder: folder.clone(),
+                own: self.files.clone(),
+            }),
+        };
+        let (name, version) = (self.name.clone(), self.version.clone());
+        Agent { path: self.path.clone(), name, version, dialect: self.dialect, channel, note: None }
+    }
+}
+
+/// What makes an agent what it is: the file or folder that the user named, or of a command line the files in it, or else its program.
+/// An interpreter isn't part of an agent.
+fn files(agent: &Agent, program: &Path, args: &[OsString]) -> Vec<PathBuf> {
+    if let Ok(path) = Path::new(&agent.path).canonicalize() {
+        return vec![path];
+    }
+    let named: Vec<PathBuf> = args.iter().map(PathBuf::from).filter(|arg| arg.is_absolute() && arg.is_file()).collect();
+    if named.is_empty() { vec![program.to_owned()] } else { named }
+}

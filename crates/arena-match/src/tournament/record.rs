@@ -1,0 +1,148 @@
+//! What a journal says: the plan, the schedule, and what came of each match. Reads text; files are `journal.rs`'.
+
+use arena_model::{Seat, Setup};
+use arena_tournament::{RecordError, Schedule};
+
+use super::line::{ChangedLine, GameLine, Line};
+use super::plan::{Plan, PlanError};
+use crate::play::agent_ids;
+
+/// A tournament as its journal tells it.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// What is played.
+    pub plan: Plan,
+    /// Who meets whom, and what came of it so far.
+    pub schedule: Schedule,
+    /// What came of each match, by its number less one.
+    games: Vec<Option<GameLine>>,
+    /// The agents that were changed on the way.
+    pub changes: Vec<ChangedLine>,
+    /// How many bytes at the end were no whole line and don't count.
+    pub cut_off: usize,
+}
+
+/// What is wrong with a journal, and in which line, from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// From 1.
+    pub line: usize,
+    /// In a sentence.
+    pub what: String,
+}
+
+impl Record {
+    /// A tournament in which nothing has been played.
+    ///
+    /// # Errors
+    /// When it can't be played.
+    pub fn new(plan: Plan) -> Result<Record, PlanError> {
+        plan.check()?;
+        let schedule = Schedule::new(plan.shape()?)?;
+        Ok(Record { plan, schedule, games: Vec::new(), changes: Vec::new(), cut_off: 0 })
+    }
+
+    /// What this text says.
+    pub fn read(text: &[u8]) -> Result<Record, Wrong> {
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut lines = (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n'));
+        let wrong = |line: usize, what: String| Wrong { line, what };
+        let Some((_, first)) = lines.next() else {
+            return Err(wrong(1, "the plan is missing".to_owned()));
+        };
+        let plan: Plan = serde_json::from_slice(first)
+            .map_err(|error| wrong(1, format!("this isn't the plan of a tournament: {}", told(&error))))?;
+        let mut record = Record::new(plan).map_err(|error| wrong(1, error.to_string()))?;
+        for (number, line) in lines {
+            let line: Line = serde_json::from_slice(line)
+                .map_err(|error| wrong(number, format!("this isn't the result of a match: {}", told(&error))))?;
+            let added = match line {
+                Line::Game(game) => record.add(*game),
+                Line::Changed(changed) => record.change(changed),
+            };
+            added.map_err(|what| wrong(number, what))?;
+        }
+        record.cut_off = text.len() - whole;
+        Ok(record)
+    }
+
+    /// Takes the result of a match, or says why it doesn't belong here.
+    pub fn add(&mut self, game: GameLine) -> Result<(), String> {
+        let number = game.fixture;
+        if let Some(before) = self.game(number) {
+            return Err(match before.is_same(&game) {
+                true => format!("game {number} stands here twice; take one of the lines out"),
+                false => format!("game {number} has another result before this; one of them has to go"),
+            });
+        }
+        if let Some(fixture) = self.schedule.fixture(number) {
+            let names: Vec<&str> = fixture.agents.iter().map(|agent| self.name(*agent)).collect();
+            if game.agents != names {
+                return Err(format!(
+                    "game {number} is between {}, and not between {}",
+                    names.join(" and "),
+                    game.agents.join(" and ")
+                ));
+            }
+            if game.seed != fixture.seed.reveal() || game.round != fixture.round {
+                return Err(format!("game {number} has another seed or round in this tournament"));
+            }
+            let seats = names.len();
+            let lengths = [game.scores.len(), game.verdicts.len(), game.details.len(), game.faults.len()];
+            if lengths.iter().any(|length| *length != seats) {
+                return Err(format!("game {number} has {seats} seats, and its lists have others"));
+            }
+        }
+        self.schedule.record(number, &game.ranks).map_err(|error: RecordError| error.to_string())?;
+        if self.games.len() < number {
+            self.games.resize(number, None);
+        }
+        self.games[number - 1] = Some(game);
+        Ok(())
+    }
+
+    /// Takes it that an agent was changed.
+    pub fn change(&mut self, changed: ChangedLine) -> Result<(), String> {
+        let agent = self.plan.agents.iter_mut().find(|agent| agent.name == changed.agent);
+        let agent = agent.ok_or_else(|| format!("there is no agent {}", changed.agent))?;
+        agent.sha256.clone_from(&changed.sha256);
+        self.changes.push(changed);
+        Ok(())
+    }
+
+    /// The name of the agent of this number, from 0.
+    pub fn name(&self, agent: usize) -> &str {
+        &self.plan.agents[agent].name
+    }
+
+    /// What came of the match of this number, from 1, if it was played.
+    pub fn game(&self, number: usize) -> Option<&GameLine> {
+        self.games.get(number.checked_sub(1)?)?.as_ref()
+    }
+
+    /// The seat that is named first in the match of this number, from 1: that of White, or else the first.
+    pub fn first_seat(&self, number: usize) -> usize {
+        let sides = || {
+            let fixture = self.schedule.fixture(number)?;
+            let agents = agent_ids(&fixture.seed, fixture.agents.len());
+            let setup = Setup { seed: fixture.seed.clone(), agents };
+            let game = self.plan.game().ok()?.start(&self.plan.options, setup).ok()?;
+            (0..fixture.agents.len()).find(|seat| game.side(Seat(*seat)) == Some("WHITE"))
+        };
+        sides().unwrap_or(0)
+    }
+
+    /// What came of all matches that were played, by number.
+    pub fn games(&self) -> impl Iterator<Item = &GameLine> {
+        self.games.iter().flatten()
+    }
+}
+
+/// What is wrong with a line, without the place in it, which says `line 1` for each.
+fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}

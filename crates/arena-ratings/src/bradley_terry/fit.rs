@@ -1,0 +1,500 @@
+//! The fit: where the likelihood, or the likelihood times the prior, is greatest, and what follows from it.
+
+use super::covariance::{self, Spread};
+use super::pairs::{Meeting, meetings};
+use super::reach::Reach;
+use super::{Covariance, Estimate, FitError, FitOptions, Interval, MAX_AGENTS};
+use crate::distributions::{Z, student_outside, student_quantile};
+use crate::elo::ELO_PER_LOGIT;
+use crate::linear::{Cholesky, Matrix};
+use crate::results::{AgentIndex, Results};
+
+/// How much the sum of all strengths, which no result depends on, is held at 0. Any number does.
+pub(super) const GAUGE: f64 = 1.0;
+
+/// What holds strengths where agents haven't met: a normal prior with a deviation of 10,000 Elo. Where they have, there
+/// is none.
+const LOOSE: f64 = 1.0 / ((10_000.0 / ELO_PER_LOGIT) * (10_000.0 / ELO_PER_LOGIT));
+
+/// The largest step of a round that is still worth another one, in log-odds: 2 · 10⁻⁷ Elo.
+const PRECISION: f64 = 1e-9;
+
+/// Strengths that differ by less, in log-odds, are equal: rounding may make as much.
+const EQUAL: f64 = 1e-8;
+
+/// Rounds until a fit has failed. Four to ten are usual.
+const ROUNDS: usize = 200;
+
+/// Strengths, fitted: who is how strong, and how sure that is.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    options: FitOptions,
+    meetings: Vec<Meeting>,
+    parameters: Parameters,
+    /// Against the mean of the core, in log-odds.
+    strengths: Vec<f64>,
+    spread: Spread,
+    reach: Reach,
+}
+
+/// Where everything stands among the parameters: first the strengths, then what else is estimated.
+#[derive(Debug, Clone)]
+pub(super) struct Parameters {
+    pub(super) values: Vec<f64>,
+    pub(super) agents: usize,
+    /// The advantage of the first seat.
+    pub(super) advantage: Option<usize>,
+    /// The logarithm of ν; without it there are no ties.
+    pub(super) ties: Option<usize>,
+}
+
+/// What the model says of one comparison.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Odds {
+    /// Of a win of the first one, a tie, and a loss.
+    pub(super) shares: [f64; 3],
+    /// The logarithm of what they were divided by to add up to 1.
+    log_sum: f64,
+    difference: f64,
+    log_ties: f64,
+}
+
+/// What is observed of a comparison, for a win, a tie and a loss: half the sign, and whether it is a tie.
+const OBSERVED: [(f64, f64); 3] = [(0.5, 0.0), (0.0, 1.0), (-0.5, 0.0)];
+
+impl Odds {
+    fn new(difference: f64, log_ties: Option<f64>) -> Odds {
+        let log_ties = log_ties.unwrap_or(f64::NEG_INFINITY);
+        let half = difference / 2.0;
+        let top = half.abs().max(log_ties);
+        let terms = [(half - top).exp(), (log_ties - top).exp(), (-half - top).exp()];
+        let sum = terms[0] + terms[1] + terms[2];
+        Odds { shares: terms.map(|term| term / sum), log_sum: top + sum.ln(), difference, log_ties }
+    }
+
+    /// Expected points of the first one, less a half.
+    pub(super) fn mean(&self) -> f64 {
+        (self.shares[0] - self.shares[2]) / 2.0
+    }
+
+    /// The information of a comparison on the difference, on both, and on the ties: the covariance of what is observed.
+    pub(super) fn information(&self) -> [f64; 3] {
+        let ([win, tie, loss], mean) = (self.shares, self.mean());
+        [(win + loss) / 4.0 - mean * mean, -mean * tie, tie * (1.0 - tie)]
+    }
+
+    /// How fast `information`, weighted with `weights`, changes with the difference and with the ties.
+    fn information_slope(&self, weights: [f64; 3]) -> [f64; 2] {
+        let (mean, tie) = (self.mean(), self.shares[1]);
+        let mut slope = [0.0; 2];
+        for (share, (sign, tied)) in self.shares.iter().zip(OBSERVED) {
+            let (a, b) = (sign - mean, tied - tie);
+            let weighted = share * (weights[0] * a * a + 2.0 * weights[1] * a * b + weights[2] * b * b);
+            slope[0] += weighted * a;
+            slope[1] += weighted * b;
+        }
+        slope
+    }
+
+    fn log_likelihood(&self, meeting: &Meeting) -> f64 {
+        let [wins, ties, losses] = meeting.counts;
+        let of_ties = if ties > 0.0 { ties * self.log_ties } else { 0.0 };
+        meeting.weight * (0.5 * (wins - losses) * self.difference + of_ties - (wins + ties + losses) * self.log_sum)
+    }
+}
+
+impl Parameters {
+    fn new(agents: usize, options: &FitOptions, meetings: &[Meeting]) -> Parameters {
+        let has_ties = meetings.iter().any(|meeting| meeting.counts[1] > 0.0);
+        let has_seats = options.seat_advantage && meetings.iter().any(|meeting| meeting.has_advantage);
+        let advantage = has_seats.then_some(agents);
+        let ties = has_ties.then_some(agents + usize::from(has_seats));
+        let len = agents + usize::from(has_seats) + usize::from(has_ties);
+        Parameters { values: vec![0.0; len], agents, advantage, ties }
+    }
+
+    pub(super) fn odds(&self, first: usize, second: usize, has_advantage: bool) -> Odds {
+        let advantage = self.advantage.filter(|_| has_advantage).map_or(0.0, |at| self.values[at]);
+        let difference = self.values[first] - self.values[second] + advantage;
+        Odds::new(difference, self.ties.map(|at| self.values[at]))
+    }
+
+    /// The parameters that make the difference of a meeting, with their signs.
+    fn parts(&self, meeting: &Meeting) -> impl Iterator<Item = (usize, f64)> + Clone + use<> {
+        let advantage = self.advantage.filter(|_| meeting.has_advantage);
+        [(meeting.first, 1.0), (meeting.second, -1.0)].into_iter().chain(advantage.map(|at| (at, 1.0)))
+    }
+
+    /// The sum over all meetings of their information, each as often as `counted` says. The lower triangle.
+    fn information(&self, meetings: &[Meeting], held: f64, counted: impl Fn(&Meeting, &Odds) -> f64) -> Matrix {
+        let mut matrix = Matrix::zero(self.values.len());
+        for row in 0..self.agents {
+            for column in 0..=row {
+                matrix.add(row, column, GAUGE);
+            }
+            matrix.add(row, row, held);
+        }
+        for meeting in meetings {
+            let odds = self.odds(meeting.first, meeting.second, meeting.has_advantage);
+            let count = counted(meeting, &odds);
+            let [of_difference, of_both, of_ties] = odds.information().map(|value| value * count);
+            let parts = self.parts(meeting);
+            for (row, sign) in parts.clone() {
+                for (column, other) in parts.clone().filter(|(column, _)| *column <= row) {
+                    matrix.add(row, column, sign * other * of_difference);
+                }
+                if let Some(ties) = self.ties {
+                    matrix.add(ties, row, sign * of_both);
+                }
+            }
+            if let Some(ties) = self.ties {
+                matrix.add(ties, ties, of_ties);
+            }
+        }
+        matrix
+    }
+
+    /// The variances and the covariance of a meeting's difference and the ties.
+    fn variances(&self, meeting: &Meeting, covariance: &Matrix) -> [f64; 3] {
+        let parts = self.parts(meeting);
+        let mut variances = [0.0; 3];
+        for (row, sign) in parts.clone() {
+            for (column, other) in parts.clone() {
+                variances[0] += sign * other * covariance.at(row, column);
+            }
+            variances[1] += self.ties.map_or(0.0, |ties| sign * covariance.at(ties, row));
+        }
+        variances[2] = self.ties.map_or(0.0, |ties| covariance.at(ties, ties));
+        variances
+    }
+}
+
+/// A place on the way to the maximum.
+struct Place {
+    parameters: Parameters,
+    information: Cholesky,
+    height: f64,
+}
+
+/// What is to be made as great as possible.
+struct Slope<'m> {
+    meetings: &'m [Meeting],
+    estimate: Estimate,
+    /// How strengths are held where agents haven't met.
+    held: f64,
+}
+
+impl Slope<'_> {
+    fn place(&self, parameters: Parameters) -> Option<Place> {
+        let information = parameters.information(self.meetings, self.held, |meeting, _| meeting.total()).cholesky()?;
+        let of_results: f64 = self
+            .meetings
+            .iter()
+            .map(|meeting| {
+                parameters.odds(meeting.first, meeting.second, meeting.has_advantage).log_likelihood(meeting)
+            })
+            .sum();
+        let squares: f64 = parameters.values[..parameters.agents].iter().map(|value| value * value).sum();
+        let of_prior = match self.estimate {
+            Estimate::BiasReduced => 0.5 * information.log_determinant(),
+            Estimate::MaximumLikelihood => 0.0,
+        };
+        let height = of_results + of_prior - 0.5 * self.held * squares;
+        height.is_finite().then_some(Place { parameters, information, height })
+    }
+
+    /// Newton's step, for the prior's part with the curvature that as many more comparisons would have.
+    fn step(&self, place: &Place) -> Option<Vec<f64>> {
+        let parameters = &place.parameters;
+        let covariance = match self.estimate {
+            Estimate::BiasReduced => Some(place.information.inverse()),
+            Estimate::MaximumLikelihood => None,
+        };
+        let mut gradient: Vec<f64> = vec![0.0; parameters.values.len()];
+        for (slope, value) in gradient[..parameters.agents].iter_mut().zip(&parameters.values) {
+            *slope = -self.held * value;
+        }
+        for meeting in self.meetings {
+            let odds = parameters.odds(meeting.first, meeting.second, meeting.has_advantage);
+            let [wins, ties, losses] = meeting.counts;
+            let played = wins + ties + losses;
+            let mut of_difference = meeting.weight * (0.5 * (wins - losses) - played * odds.mean());
+            let mut of_ties = meeting.weight * (ties - played * odds.shares[1]);
+            if let Some(covariance) = &covariance {
+                let slope = odds.information_slope(parameters.variances(meeting, covariance));
+                of_difference += 0.5 * meeting.total() * slope[0];
+                of_ties += 0.5 * meeting.total() * slope[1];
+            }
+            for (at, sign) in parameters.parts(meeting) {
+                gradient[at] += sign * of_difference;
+            }
+            if let Some(at) = parameters.ties {
+                gradient[at] += of_ties;
+            }
+        }
+        match covariance {
+            None => Some(place.information.solve(&gradient)),
+            Some(covariance) => Some(self.curvature(parameters, &covariance).cholesky()?.solve(&gradient)),
+        }
+    }
+
+    /// The curvature of the likelihood times the prior: that of as many more comparisons as the prior stands for. In each
+    /// meeting these are its leverage; together they are as many as there are parameters.
+    fn curvature(&self, parameters: &Parameters, covariance: &Matrix) -> Matrix {
+        parameters.information(self.meetings, self.held, |meeting, odds| {
+            let variances = parameters.variances(meeting, covariance);
+            let [on_difference, on_both, on_ties] = odds.information();
+            let leverage = on_difference * variances[0] + 2.0 * on_both * variances[1] + on_ties * variances[2];
+            meeting.total() * (1.0 + leverage)
+        })
+    }
+
+    /// Goes up from `start` until steps make no difference; `None` if they always do.
+    fn climb(&self, start: Parameters) -> Option<Place> {
+        let mut place = self.place(start)?;
+        for _ in 0..ROUNDS {
+            let step = self.step(&place)?;
+            let length = step.iter().fold(0.0, |most: f64, step| most.max(step.abs()));
+            if !length.is_finite() {
+                return None;
+            }
+            // Far from the maximum the curvature here says little about there.
+            let mut share = (3.0 / length).min(1.0);
+            let next = loop {
+                let mut parameters = place.parameters.clone();
+                for (value, step) in parameters.values.iter_mut().zip(&step) {
+                    *value += share * step;
+                }
+                let next = self.place(parameters);
+                // At the maximum rounding decides about up and down, and no longer matters.
+                match next {
+                    Some(next) if next.height >= place.height || length * share < 1e-6 => break next,
+                    _ if length * share < PRECISION => return None,
+                    _ => share /= 2.0,
+                }
+            };
+            place = next;
+            if length < PRECISION {
+                return Some(place);
+            }
+        }
+        None
+    }
+}
+
+/// Fits strengths to results.
+///
+/// # Errors
+/// [`FitError`] if there are too many agents, if the estimate asked for doesn't exist, or if the seat's advantage can't be
+/// told from strength.
+pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
+    let agents = results.agents();
+    if agents > MAX_AGENTS {
+        return Err(FitError::TooManyAgents(agents));
+    }
+    let meetings = meetings(results);
+    let reach = Reach::new(agents, &meetings);
+    if options.estimate == Estimate::MaximumLikelihood && !reach.is_whole() {
+        return Err(FitError::NoMaximum);
+    }
+    let start = Parameters::new(agents, options, &meetings);
+    let has_advantage = start.advantage.is_some();
+    let slope = Slope { meetings: &meetings, estimate: options.estimate, held: held(agents, &meetings) };
+    let failure = if has_advantage { FitError::SeatAdvantage } else { FitError::NoMaximum };
+    // Where all are equal nothing but the seats can make the information singular.
+    slope.place(start.clone()).ok_or(failure)?;
+    let place = slope.climb(start).ok_or(FitError::NoMaximum)?;
+    let of_likelihood = place.information.inverse();
+    let model = match options.estimate {
+        Estimate::MaximumLikelihood => of_likelihood,
+        Estimate::BiasReduced => {
+            slope.curvature(&place.parameters, &of_likelihood).cholesky().ok_or(FitError::NoMaximum)?.inverse()
+        }
+    };
+    let use_sandwich = match options.covariance {
+        Covariance::Fisher => false,
+        Covariance::Sandwich => true,
+        Covariance::Auto => results.games().any(|game| game.seats.len() > 2 || game.pair.is_some()),
+    };
+    let spread = if use_sandwich {
+        let information = place.parameters.information(&meetings, 0.0, |meeting, _| meeting.total());
+        covariance::sandwich(results, &place.parameters, &information, &model, reach.core())
+    } else {
+        covariance::model(&place.parameters, &model, reach.core())
+    };
+    let strengths = against_core(&place.parameters.values[..agents], reach.core());
+    Ok(Fit { options: *options, parameters: place.parameters, meetings, strengths, spread, reach })
+}
+
+fn held(agents: usize, meetings: &[Meeting]) -> f64 {
+    if Reach::is_connected(agents, meetings) { 0.0 } else { LOOSE }
+}
+
+fn against_core(strengths: &[f64], core: &[bool]) -> Vec<f64> {
+    let in_core = || strengths.iter().zip(core).filter(|(_, is_core)| **is_core).map(|(strength, _)| *strength);
+    let mean = in_core().sum::<f64>() / in_core().count().max(1) as f64;
+    strengths.iter().map(|strength| strength - mean).collect()
+}
+
+impl Fit {
+    /// How many agents there are.
+    pub fn agents(&self) -> usize {
+        self.strengths.len()
+    }
+
+    /// The agents whose ratings have the mean asked for: the largest group that the results tie to each other.
+    pub fn core(&self) -> impl Iterator<Item = AgentIndex> + '_ {
+        (0..self.agents()).filter(|agent| self.reach.core()[*agent]).map(AgentIndex)
+    }
+
+    /// The rating of an agent.
+    pub fn rating(&self, agent: AgentIndex) -> f64 {
+        self.options.mean + ELO_PER_LOGIT * self.strengths[agent.0]
+    }
+
+    /// The standard error of an agent's rating.
+    pub fn error(&self, agent: AgentIndex) -> f64 {
+        ELO_PER_LOGIT * self.variance(agent.0).sqrt()
+    }
+
+    /// The 95 % interval of an agent's rating, against the mean of the agents that are tied to each other.
+    ///
+    /// It has no upper end if some of these have no point from the agent, not even through others, and no lower end if the
+    /// agent has none from some of them: then the results agree with any strength above, or below. The other end holds
+    /// even so.
+    pub fn interval(&self, agent: AgentIndex) -> Interval {
+        self.bounded(self.rating(agent), self.half_width(agent), self.reach.bounds_against_core(agent.0))
+    }
+
+    /// Half the width that an agent's interval would have if both ends were bounded.
+    pub(super) fn half_width(&self, agent: AgentIndex) -> f64 {
+        student_quantile(self.spread.freedom[agent.0]) * self.error(agent)
+    }
+
+    /// By how much `one` is rated above `two`.
+    pub fn difference(&self, one: AgentIndex, two: AgentIndex) -> f64 {
+        ELO_PER_LOGIT * (self.strengths[one.0] - self.strengths[two.0])
+    }
+
+    /// The 95 % interval of that difference; unbounded where the results leave it open.
+    pub fn difference_interval(&self, one: AgentIndex, two: AgentIndex) -> Interval {
+        let (variance, freedom) = self.difference_variance(one.0, two.0);
+        let half = student_quantile(freedom) * ELO_PER_LOGIT * variance.sqrt();
+        let bounded = [self.reach.bounds(two.0, one.0), self.reach.bounds(one.0, two.0)];
+        self.bounded(self.difference(one, two), half, bounded)
+    }
+
+    /// How probable a difference at least as large as that of two agents would be, if there were none.
+    pub fn p_value(&self, one: AgentIndex, two: AgentIndex) -> f64 {
+        let (variance, freedom) = self.difference_variance(one.0, two.0);
+        let difference = self.strengths[one.0] - self.strengths[two.0];
+        if one == two || difference == 0.0 { 1.0 } else { student_outside(difference / variance.sqrt(), freedom) }
+    }
+
+    /// What the first of two seats is worth, in Elo, with its 95 % interval; `None` if it wasn't estimated.
+    pub fn seat_advantage(&self) -> Option<(f64, Interval)> {
+        let value = ELO_PER_LOGIT * self.parameters.values[self.parameters.advantage?];
+        Some((value, self.bounded(value, Z * ELO_PER_LOGIT * self.spread.of_advantage.sqrt(), [true; 2])))
+    }
+
+    /// How probable a tie of two equal agents is.
+    pub fn tie_share(&self) -> f64 {
+        Odds::new(0.0, self.log_ties()).shares[1]
+    }
+
+    /// Points that `one` is expected to take from `two` in a game without a seat's advantage, 0 to 1.
+    pub fn expected_score(&self, one: AgentIndex, two: AgentIndex) -> f64 {
+        0.5 + self.odds(one.0, two.0).mean()
+    }
+
+    /// The smallest number of further games, all of them won by the second in the ratings against the first, that would end
+    /// the first one's lead; `None` if there aren't two agents. 0 if they share the lead already.
+    ///
+    /// The fit is made anew with these games, without a seat's advantage in them.
+    pub fn games_to_lose_lead(&self) -> Option<u64> {
+        let order = self.order();
+        let (&first, &second) = (order.first()?, order.get(1)?);
+        if self.strengths[first.0] - self.strengths[second.0] < EQUAL {
+            return Some(0);
+        }
+        let keeps_lead = |start: &mut Parameters, games: u64| -> bool {
+            let mut meetings = self.meetings.clone();
+            let counts = [games as f64, 0.0, 0.0];
+            meetings.push(Meeting { first: second.0, second: first.0, has_advantage: false, weight: 1.0, counts });
+            let slope =
+                Slope { meetings: &meetings, estimate: self.options.estimate, held: held(self.agents(), &meetings) };
+            let Some(place) = slope.climb(start.clone()) else { return true };
+            *start = place.parameters;
+            let strengths = &start.values[..self.agents()];
+            let most = strengths[first.0] - EQUAL;
+            strengths.iter().enumerate().all(|(agent, strength)| agent == first.0 || *strength < most)
+        };
+        // One Newton step says about how many; from there on by ever longer steps and then by halves.
+        let (variance, _) = self.difference_variance(first.0, second.0);
+        let gain = variance * (0.5 - self.odds(second.0, first.0).mean());
+        let gap = self.strengths[first.0] - self.strengths[second.0];
+        let guess = (gap / gain.max(1e-9)).clamp(1.0, 1e9) as u64;
+        let mut start = self.parameters.clone();
+        let (mut kept, mut lost) = (0, None);
+        let mut games = guess;
+        let mut stride = (guess / 8).max(1);
+        loop {
+            if keeps_lead(&mut start, games) {
+                kept = games;
+            } else {
+                lost = Some(games);
+            }
+            games = match lost {
+                Some(lost) if lost - kept <= 1 => return Some(lost),
+                // Below a number that is enough there may be a much smaller one; strides know nothing of 0.
+                Some(lost) if kept == 0 => lost.saturating_sub(stride).max(lost / 2).max(1),
+                Some(lost) => kept + (lost - kept) / 2,
+                None => kept.checked_add(stride)?,
+            };
+            stride = stride.saturating_mul(2);
+        }
+    }
+
+    /// All agents, the highest rating first; equal ones in their own order.
+    pub fn order(&self) -> Vec<AgentIndex> {
+        let mut order: Vec<AgentIndex> = (0..self.agents()).map(AgentIndex).collect();
+        order.sort_by(|one, two| self.strengths[two.0].total_cmp(&self.strengths[one.0]));
+        order
+    }
+
+    pub(super) fn odds(&self, one: usize, two: usize) -> Odds {
+        Odds::new(self.strengths[one] - self.strengths[two], self.log_ties())
+    }
+
+    fn log_ties(&self) -> Option<f64> {
+        self.parameters.ties.map(|at| self.parameters.values[at])
+    }
+
+    fn variance(&self, agent: usize) -> f64 {
+        self.spread.covariance.at(agent, agent).max(0.0)
+    }
+
+    pub(super) fn covariance(&self, one: usize, two: usize) -> f64 {
+        self.spread.covariance.at(one, two)
+    }
+
+    /// The variance of a difference, and the degrees of freedom of its estimate, by Welch's rule. That is for independent
+    /// variances; the more of their games two agents played against each other, the less these are, and the two of a league
+    /// of two have one variance between them.
+    pub(super) fn difference_variance(&self, one: usize, two: usize) -> (f64, f64) {
+        let own = [one, two].map(|agent| self.variance(agent));
+        let variance = own[0] + own[1] - 2.0 * self.covariance(one, two);
+        let freedom = [one, two].map(|agent| self.spread.freedom[agent]);
+        let shared = 2.0 * self.covariance(one, two).abs() * ((own[0] / freedom[0]) * (own[1] / freedom[1])).sqrt();
+        let parts = own[0] * own[0] / freedom[0] + own[1] * own[1] / freedom[1] + shared;
+        let freedom = if parts > 0.0 { (own[0] + own[1]).powi(2) / parts } else { f64::INFINITY };
+        (variance.max(0.0), freedom)
+    }
+
+    fn bounded(&self, value: f64, half: f64, [below, above]: [bool; 2]) -> Interval {
+        Interval {
+            low: if below { value - half } else { f64::NEG_INFINITY },
+            high: if above { value + half } else { f64::INFINITY },
+        }
+    }
+}

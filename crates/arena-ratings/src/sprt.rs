@@ -1,0 +1,427 @@
+//! A match between two agents: how far apart they are, and when it has been played long enough (SPRT). On games, or on
+//! pairs of games with swapped seats, whose two results depend on each other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::distributions::{Z, normal_below};
+use crate::elo::{ELO_PER_LOGIT, difference, expected_score};
+use crate::results::{AgentIndex, Outcome, Results};
+
+/// Normalised Elo to one unit of (score - 0.5) / standard deviation of a game: 800 / ln 10.
+const ELO_PER_DEVIATION: f64 = 2.0 * ELO_PER_LOGIT;
+
+/// What stands for a count of 0, so that what wasn't seen isn't taken for impossible. Fastchess does the same.
+const UNSEEN: f64 = 1e-3;
+
+/// The results of a match from the view of one agent: how often it scored what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scores {
+    /// Games: losses, draws, wins.
+    Trinomial([u64; 3]),
+    /// Pairs of games that gave 0, 0.5, 1, 1.5 and 2 points.
+    Pentanomial([u64; 5]),
+}
+
+impl Scores {
+    /// All games of two seats between two agents, one by one, from the view of `one`.
+    pub fn trinomial(results: &Results, one: AgentIndex, two: AgentIndex) -> Scores {
+        let mut counts = [0; 3];
+        for (_, outcome) in between(results, one, two) {
+            counts[half_points(outcome)] += 1;
+        }
+        Scores::Trinomial(counts)
+    }
+
+    /// The pairs of two-seat games between two agents, from the view of `one`. Games without a pair, and pairs of which
+    /// other than two games were played, are left out.
+    pub fn pentanomial(results: &Results, one: AgentIndex, two: AgentIndex) -> Scores {
+        let mut games: Vec<(u64, usize)> = between(results, one, two)
+            .filter_map(|(pair, outcome)| pair.map(|pair| (pair, half_points(outcome))))
+            .collect();
+        games.sort_unstable();
+        let mut counts = [0; 5];
+        for pair in games.chunk_by(|one, two| one.0 == two.0) {
+            if let [(_, one), (_, two)] = pair {
+                counts[one + two] += 1;
+            }
+        }
+        Scores::Pentanomial(counts)
+    }
+
+    fn counts(&self) -> &[u64] {
+        match self {
+            Scores::Trinomial(counts) => counts,
+            Scores::Pentanomial(counts) => counts,
+        }
+    }
+
+    /// Games of one observation: 1 or 2.
+    fn games_each(&self) -> f64 {
+        match self {
+            Scores::Trinomial(_) => 1.0,
+            Scores::Pentanomial(_) => 2.0,
+        }
+    }
+
+    /// What there was to be had of an observation at each place, from 0 to 1, with how often it was had.
+    fn observed(&self) -> Vec<(f64, f64)> {
+        let counts = self.counts();
+        let top = (counts.len() - 1) as f64;
+        counts.iter().enumerate().map(|(place, count)| (place as f64 / top, *count as f64)).collect()
+    }
+
+    /// The difference in Elo and how sure it is; `None` before the first game.
+    pub fn difference(&self) -> Option<Difference> {
+        let observed = self.observed();
+        let count: f64 = observed.iter().map(|(_, count)| count).sum();
+        if count == 0.0 {
+            return None;
+        }
+        let score = observed.iter().map(|(score, count)| score * count).sum::<f64>() / count;
+        let variance = observed.iter().map(|(value, count)| (value - score).powi(2) * count).sum::<f64>() / count;
+        let error = (variance / count).sqrt();
+        let [low, high] = [score - Z * error, score + Z * error].map(|score| score.clamp(0.0, 1.0));
+        // Of one game: that of a pair's mean is half of it where the two are independent.
+        let deviation = (variance * self.games_each()).sqrt();
+        let normalised = |score: f64| ELO_PER_DEVIATION * (score - 0.5) / deviation;
+        let has_spread = variance > 0.0;
+        Some(Difference {
+            score,
+            elo: difference(score),
+            elo_low: difference(low),
+            elo_high: difference(high),
+            normalised: has_spread.then(|| normalised(score)),
+            normalised_error: has_spread.then(|| normalised(0.5 + Z * error)),
+            likelihood_of_superiority: if has_spread {
+                normal_below((score - 0.5) / error)
+            } else {
+                0.5 + 0.5 * f64::from(score > 0.5) - 0.5 * f64::from(score < 0.5)
+            },
+        })
+    }
+}
+
+/// The games of two seats between two agents: their pairs, and the outcomes for `one`.
+fn between(results: &Results, one: AgentIndex, two: AgentIndex) -> impl Iterator<Item = (Option<u64>, Outcome)> + '_ {
+    results.games().filter_map(move |game| {
+        let [first, second] = game.seats else { return None };
+        let outcome = Outcome::of(first.rank, second.rank);
+        if (first.agent, second.agent) == (one, two) {
+            Some((game.pair, outcome))
+        } else if (first.agent, second.agent) == (two, one) {
+            Some((game.pair, outcome.reversed()))
+        } else {
+            None
+        }
+    })
+}
+
+fn half_points(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::Loss => 0,
+        Outcome::Draw => 1,
+        Outcome::Win => 2,
+    }
+}
+
+/// How far apart two agents are, as far as their match tells.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Difference {
+    /// Share of the points, 0 to 1.
+    pub score: f64,
+    /// In logistic Elo; infinite if one agent has all points.
+    pub elo: f64,
+    /// Lower end of the 95 % interval, from the normal one of the score.
+    pub elo_low: f64,
+    /// Its upper end.
+    pub elo_high: f64,
+    /// In normalised Elo, which counts how much results scatter; `None` if they don't.
+    pub normalised: Option<f64>,
+    /// Half the width of its 95 % interval.
+    pub normalised_error: Option<f64>,
+    /// How probable it is that the agent is the better one, 0 to 1.
+    pub likelihood_of_superiority: f64,
+}
+
+impl Difference {
+    /// Half the width of the 95 % interval in Elo: the number behind `±`.
+    pub fn elo_error(&self) -> f64 {
+        (self.elo_high - self.elo_low) / 2.0
+    }
+}
+
+/// In what the hypotheses of a test are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EloModel {
+    /// The usual Elo, of the expected score alone.
+    Logistic,
+    /// Elo in units of a game's standard deviation: tests take equally long whatever the rate of draws.
+    #[default]
+    Normalized,
+}
+
+/// A sequential test of two hypotheses: the difference is `elo0`, or it is `elo1`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sprt {
+    elo0: f64,
+    elo1: f64,
+    alpha: f64,
+    beta: f64,
+    model: EloModel,
+}
+
+/// Why there is no such test.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum SprtError {
+    /// The two hypotheses have an order.
+    #[error("elo0 is {elo0} and elo1 is {elo1}, but elo0 must be less")]
+    Hypotheses {
+        /// As given.
+        elo0: f64,
+        /// As given.
+        elo1: f64,
+    },
+    /// Rates of error are less than a coin's.
+    #[error("alpha is {alpha} and beta is {beta}, but both must be more than 0 and less than 0.5")]
+    Errors {
+        /// As given.
+        alpha: f64,
+        /// As given.
+        beta: f64,
+    },
+}
+
+/// What a test says so far.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SprtState {
+    /// The logarithm of the likelihood ratio of `elo1` against `elo0`.
+    pub llr: f64,
+    /// At or below it `elo0` is accepted.
+    pub lower: f64,
+    /// At or above it `elo1` is accepted.
+    pub upper: f64,
+    /// What follows.
+    pub verdict: SprtVerdict,
+}
+
+/// Whether a test has come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SprtVerdict {
+    /// Neither hypothesis is accepted yet.
+    Continue,
+    /// The difference isn't `elo1`: it is `elo0` or less.
+    AcceptH0,
+    /// The difference isn't `elo0`: it is `elo1` or more.
+    AcceptH1,
+}
+
+impl Sprt {
+    /// A test that takes `elo0` for `elo1` in a share `alpha` of cases, and `elo1` for `elo0` in a share `beta`.
+    ///
+    /// # Errors
+    /// [`SprtError`] if the numbers make no test.
+    pub fn new(elo0: f64, elo1: f64, alpha: f64, beta: f64, model: EloModel) -> Result<Sprt, SprtError> {
+        if !(elo0.is_finite() && elo1.is_finite() && elo0 < elo1) {
+            return Err(SprtError::Hypotheses { elo0, elo1 });
+        }
+        if ![alpha, beta].iter().all(|rate| *rate > 0.0 && *rate < 0.5) {
+            return Err(SprtError::Errors { alpha, beta });
+        }
+        Ok(Sprt { elo0, elo1, alpha, beta, model })
+    }
+
+    /// What the test says after these results.
+    ///
+    /// The likelihood ratio is the generalised one: of all distributions of results that have the hypothesis' difference,
+    /// the likeliest is taken, once for each hypothesis.
+    ///
+    /// Sources: A. Wald, *Sequential Tests of Statistical Hypotheses* (1945); M. Van den Bergh, *A practical introduction
+    /// to the GSPRT*, and *Normalized Elo* (2020). Fastchess computes the same.
+    pub fn judge(&self, scores: &Scores) -> SprtState {
+        let lower = (self.beta / (1.0 - self.alpha)).ln();
+        let upper = ((1.0 - self.beta) / self.alpha).ln();
+        let llr = if scores.counts().iter().all(|count| *count == 0) { 0.0 } else { self.llr(scores) };
+        let verdict = if llr >= upper {
+            SprtVerdict::AcceptH1
+        } else if llr <= lower {
+            SprtVerdict::AcceptH0
+        } else {
+            SprtVerdict::Continue
+        };
+        SprtState { llr, lower, upper, verdict }
+    }
+
+    fn llr(&self, scores: &Scores) -> f64 {
+        let mut observed = scores.observed();
+        for (_, count) in &mut observed {
+            *count = count.max(UNSEEN);
+        }
+        let likeliest = |elo: f64| match self.model {
+            EloModel::Logistic => likeliest_with_mean(&observed, expected_score(elo)),
+            EloModel::Normalized => {
+                likeliest_with_deviation(&observed, elo / ELO_PER_DEVIATION * scores.games_each().sqrt())
+            }
+        };
+        let (under0, under1) = (likeliest(self.elo0), likeliest(self.elo1));
+        observed.iter().zip(under0.iter().zip(&under1)).map(|((_, count), (p0, p1))| count * (p1 / p0).ln()).sum()
+    }
+}
+
+/// Of all distributions with this mean, the one under which the counts are likeliest.
+fn likeliest_with_mean(observed: &[(f64, f64)], mean: f64) -> Vec<f64> {
+    let gaps: Vec<f64> = observed.iter().map(|(score, _)| score - mean).collect();
+    tilted(observed, &gaps)
+}
+
+/// Of all distributions whose mean is `target` standard deviations above 0.5, the one under which the counts are
+/// likeliest, as far as a few rounds get: each makes the condition linear around the distribution before it.
+fn likeliest_with_deviation(observed: &[(f64, f64)], target: f64) -> Vec<f64> {
+    let mut shares = vec![1.0 / observed.len() as f64; observed.len()];
+    for _ in 0..10 {
+        let values = || observed.iter().zip(&shares).map(|((score, _), share)| (*score, *share));
+        let mean: f64 = values().map(|(score, share)| score * share).sum();
+        let variance: f64 = values().map(|(score, share)| (score - mean).powi(2) * share).sum();
+        let gaps: Vec<f64> = observed
+            .iter()
+            .map(|(score, _)| {
+                let scatter = 0.5 * (variance + (score - mean).powi(2)) / variance.sqrt();
+                score - 0.5 - target * scatter
+            })
+            .collect();
+        let next = tilted(observed, &gaps);
+        let moved = next.iter().zip(&shares).map(|(next, share)| (next - share).abs()).fold(0.0, f64::max);
+        shares = next;
+        if moved < 1e-9 {
+            break;
+        }
+    }
+    shares
+}
+
+/// Of all distributions under which `gaps` has the mean 0, the one under which the counts are likeliest: the shares
+/// counted, each divided by 1 + x · gap, with the x that gives the mean.
+fn tilted(observed: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
+    let total: f64 = observed.iter().map(|(_, count)| count).sum();
+    let top = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let bottom = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+    // Between these all divisors are positive, and the mean falls all the way from +∞ to -∞.
+    let (mut low, mut high) = (-1.0 / top, -1.0 / bottom);
+    let mean = |x: f64| -> f64 {
+        observed.iter().zip(gaps).map(|((_, count), gap)| count / total * gap / (1.0 + x * gap)).sum()
+    };
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if mean(middle) > 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let x = 0.5 * (low + high);
+    observed.iter().zip(gaps).map(|((_, count), gap)| count / total / (1.0 + x * gap)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn near(found: f64, expected: f64, within: f64) {
+        assert!((found - expected).abs() <= within, "{found} instead of {expected}");
+    }
+
+    // What fastchess prints for these counts, by its own tests: 40.70 ± 30.43, nElo 49.77 ± 36.77, LOS 99.60 %; and of
+    // pairs 55.58 ± 27.65, nElo 57.94 ± 28.28.
+    #[test]
+    fn difference_is_what_fastchess_prints() {
+        let games = Scores::Trinomial([96, 111, 136]).difference().unwrap();
+        near(games.elo, 40.70, 0.01);
+        near(games.elo_error(), 30.43, 0.01);
+        near(games.normalised.unwrap(), 49.77, 0.01);
+        near(games.normalised_error.unwrap(), 36.77, 0.01);
+        near(games.likelihood_of_superiority, 0.9960, 5e-5);
+        let pairs = Scores::Pentanomial([34, 54, 63, 64, 75]).difference().unwrap();
+        near(pairs.elo, 55.58, 0.01);
+        near(pairs.elo_error(), 27.65, 0.01);
+        near(pairs.normalised.unwrap(), 57.94, 0.01);
+        near(pairs.normalised_error.unwrap(), 28.28, 0.01);
+    }
+
+    // Made with scipy 1.17: both hypotheses' likeliest distributions by `scipy.optimize.minimize` (SLSQP) under the
+    // constraint of the hypothesis itself, with counts of 0 as 0.001.
+    #[test]
+    fn ratio_is_that_of_a_general_optimiser() {
+        let tests = [(EloModel::Logistic, 0.0, 5.0), (EloModel::Normalized, 0.0, 5.0), (EloModel::Logistic, -3.0, 1.0)];
+        for (scores, ratios) in [
+            (Scores::Trinomial([96, 111, 136]), [0.799_005_4, 0.664_488_1, 0.697_480_6]),
+            (Scores::Pentanomial([34, 54, 63, 64, 75]), [1.337_374_0, 1.301_436_4, 1.138_706_0]),
+            (Scores::Pentanomial([10, 200, 600, 230, 12]), [1.103_128_8, 0.768_177_1, 1.869_382_6]),
+            (Scores::Pentanomial([0, 3, 20, 5, 1]), [0.278_938_7, 0.127_955_3, 0.258_754_6]),
+        ] {
+            for ((model, elo0, elo1), ratio) in tests.into_iter().zip(ratios) {
+                let sprt = Sprt::new(elo0, elo1, 0.05, 0.05, model).unwrap();
+                near(sprt.judge(&scores).llr, ratio, 2e-4);
+            }
+        }
+    }
+
+    // For hypotheses near each other the ratio is that of a normal mean whose variance is the one observed.
+    #[test]
+    fn ratio_is_near_the_one_from_mean_and_variance() {
+        let counts = [10.0, 200.0, 600.0, 230.0, 12.0];
+        let n: f64 = counts.iter().sum();
+        let at = |place: usize| place as f64 / 4.0;
+        let mean = (0..5).map(|place| at(place) * counts[place]).sum::<f64>() / n;
+        let variance = (0..5).map(|place| (at(place) - mean).powi(2) * counts[place]).sum::<f64>() / n;
+        let (s0, s1) = (expected_score(0.0), expected_score(5.0));
+        let approximate = n * (s1 - s0) * (2.0 * mean - s0 - s1) / (2.0 * variance);
+        let sprt = Sprt::new(0.0, 5.0, 0.05, 0.05, EloModel::Logistic).unwrap();
+        near(sprt.judge(&Scores::Pentanomial([10, 200, 600, 230, 12])).llr, approximate, 0.01);
+    }
+
+    #[test]
+    fn test_ends_at_its_bounds() {
+        let sprt = Sprt::new(0.0, 10.0, 0.05, 0.10, EloModel::Logistic).unwrap();
+        let judge = |counts| sprt.judge(&Scores::Trinomial(counts));
+        let start = judge([0, 0, 0]);
+        assert_eq!((start.llr, start.verdict), (0.0, SprtVerdict::Continue));
+        near(start.lower, -2.2513, 1e-4);
+        near(start.upper, 2.8904, 1e-4);
+        assert_eq!(judge([300, 300, 300]).verdict, SprtVerdict::Continue);
+        assert_eq!(judge([3000, 3000, 3000]).verdict, SprtVerdict::AcceptH0);
+        assert_eq!(judge([3000, 3000, 3400]).verdict, SprtVerdict::AcceptH1);
+        assert_eq!(judge([0, 0, 500]).verdict, SprtVerdict::AcceptH1);
+    }
+
+    #[test]
+    fn numbers_that_make_no_test_are_refused() {
+        let test = |elo0, elo1, alpha, beta| Sprt::new(elo0, elo1, alpha, beta, EloModel::Logistic).map(|_| ());
+        assert_eq!(test(5.0, 0.0, 0.05, 0.05), Err(SprtError::Hypotheses { elo0: 5.0, elo1: 0.0 }));
+        assert!(matches!(test(f64::NAN, 0.0, 0.05, 0.05), Err(SprtError::Hypotheses { .. })));
+        assert_eq!(test(0.0, 5.0, 0.0, 0.05), Err(SprtError::Errors { alpha: 0.0, beta: 0.05 }));
+        assert_eq!(test(0.0, 5.0, 0.05, 0.5), Err(SprtError::Errors { alpha: 0.05, beta: 0.5 }));
+    }
+
+    #[test]
+    fn pairs_are_counted_from_the_view_of_the_one_asked_for() {
+        let (a, b, c) = (AgentIndex(0), AgentIndex(1), AgentIndex(2));
+        let mut results = Results::new(3);
+        let mut play = |one, two, ranks: [u32; 2], pair| {
+            results.push(&[(one, ranks[0]), (two, ranks[1])], pair).unwrap();
+        };
+        play(a, b, [1, 2], Some(7));
+        play(a, c, [1, 2], Some(8));
+        play(b, a, [1, 1], Some(7));
+        play(b, a, [1, 2], None);
+        play(a, b, [2, 1], Some(9));
+        assert_eq!(Scores::pentanomial(&results, a, b), Scores::Pentanomial([0, 0, 0, 1, 0]));
+        assert_eq!(Scores::pentanomial(&results, b, a), Scores::Pentanomial([0, 1, 0, 0, 0]));
+        assert_eq!(Scores::trinomial(&results, a, b), Scores::Trinomial([2, 1, 1]));
+    }
+}

@@ -1,0 +1,209 @@
+//! What holds for any results.
+
+use arena_ratings::bradley_terry::{Covariance, FitOptions, fit, widest};
+use arena_ratings::{
+    AgentIndex, EloOptions, Glicko2Options, OpenSkillOptions, RatingOptions, Results, elo, glicko2, openskill,
+    standings, tallies,
+};
+use proptest::prelude::*;
+
+/// Agents in seat order with their ranks, and the pair.
+type Played = (Vec<(usize, u32)>, Option<u64>);
+
+const AGENTS: usize = 5;
+
+fn results(games: &[Played]) -> Results {
+    let mut results = Results::new(AGENTS);
+    for (seats, pair) in games {
+        let seats: Vec<_> = seats.iter().map(|&(agent, rank)| (AgentIndex(agent), rank)).collect();
+        results.push(&seats, *pair).expect("only games are made");
+    }
+    results
+}
+
+/// A game of two to `most` seats.
+fn game(most: usize) -> impl Strategy<Value = Played> {
+    let agents = Just((0..AGENTS).collect::<Vec<_>>()).prop_shuffle();
+    let points = prop::collection::vec(0..3u32, AGENTS);
+    (agents, 2..=most, points, prop::option::of(0..6u64)).prop_map(|(agents, seats, points, pair)| {
+        let points = &points[..seats];
+        let rank = |own: u32| 1 + points.iter().filter(|other| **other > own).count() as u32;
+        (agents.into_iter().zip(points.iter().map(|own| rank(*own))).collect(), pair)
+    })
+}
+
+fn games(most: usize) -> impl Strategy<Value = Vec<Played>> {
+    prop::collection::vec(game(most), 0..40)
+}
+
+fn options() -> impl Strategy<Value = FitOptions> {
+    prop::sample::select(vec![Covariance::Auto, Covariance::Fisher, Covariance::Sandwich])
+        .prop_map(|covariance| FitOptions { covariance, ..FitOptions::default() })
+}
+
+fn all() -> impl Iterator<Item = AgentIndex> {
+    (0..AGENTS).map(AgentIndex)
+}
+
+/// Equal, or both infinite in the same direction.
+fn alike(one: f64, two: f64) -> bool {
+    one == two || (one - two).abs() < 1e-4 * (1.0 + one.abs())
+}
+
+proptest! {
+    #[test]
+    fn everything_is_finite_and_intervals_hold_their_rating(games in games(4), options in options()) {
+        let fit = fit(&results(&games), &options).unwrap();
+        for agent in all() {
+            let interval = fit.interval(agent);
+            prop_assert!(fit.rating(agent).is_finite() && fit.error(agent).is_finite());
+            prop_assert!(interval.holds(fit.rating(agent)), "{interval:?}");
+        }
+        prop_assert!(fit.games_to_lose_lead().is_some());
+        let (one, two) = widest(&fit).unwrap();
+        prop_assert!(one != two);
+    }
+
+    #[test]
+    fn order_of_games_leaves_no_trace(
+        (games, shuffled) in games(4).prop_flat_map(|games| (Just(games.clone()), Just(games).prop_shuffle())),
+        options in options(),
+    ) {
+        let (one, two) = (fit(&results(&games), &options).unwrap(), fit(&results(&shuffled), &options).unwrap());
+        for agent in all() {
+            prop_assert_eq!(one.rating(agent).to_bits(), two.rating(agent).to_bits());
+            prop_assert_eq!(one.error(agent).to_bits(), two.error(agent).to_bits());
+        }
+        prop_assert_eq!(one.ranking(), two.ranking());
+    }
+
+    #[test]
+    fn names_of_agents_dont_matter(games in games(4), names in Just((0..AGENTS).collect::<Vec<_>>()).prop_shuffle()) {
+        let renamed: Vec<Played> = games
+            .iter()
+            .map(|(seats, pair)| (seats.iter().map(|(agent, rank)| (names[*agent], *rank)).collect(), *pair))
+            .collect();
+        let (before, after) = (results(&games), results(&renamed));
+        let (one, two) = (fit(&before, &FitOptions::default()).unwrap(), fit(&after, &FitOptions::default()).unwrap());
+        let elos = [elo(&before, &EloOptions::default()), elo(&after, &EloOptions::default())];
+        let skills = [&before, &after].map(|results| openskill(results, &OpenSkillOptions::default()));
+        let glickos = [&before, &after].map(|results| glicko2(results, &Glicko2Options::default()));
+        for agent in all() {
+            let name = AgentIndex(names[agent.0]);
+            prop_assert!(alike(one.rating(agent), two.rating(name)));
+            prop_assert!(alike(one.interval(agent).low, two.interval(name).low));
+            prop_assert!(alike(one.interval(agent).high, two.interval(name).high));
+            prop_assert!(alike(elos[0][agent.0], elos[1][name.0]));
+            prop_assert!(alike(skills[0][agent.0].mu, skills[1][name.0].mu));
+            prop_assert!(alike(glickos[0][agent.0].rating, glickos[1][name.0].rating));
+        }
+    }
+
+    #[test]
+    fn sums_are_kept(games in games(5)) {
+        let results = results(&games);
+        let tallies = tallies(&results);
+        let points: f64 = tallies.iter().map(|tally| tally.points).sum();
+        let expected: f64 = results.games().map(|game| game.seats.len() as f64 / 2.0).sum();
+        prop_assert!((points - expected).abs() < 1e-9);
+        for tally in &tallies {
+            prop_assert_eq!(tally.games, tally.wins + tally.draws + tally.losses);
+        }
+        let elo = elo(&results, &EloOptions { rounded: false, ..EloOptions::default() });
+        prop_assert!((elo.iter().sum::<f64>() - 1200.0 * AGENTS as f64).abs() < 1e-6);
+    }
+
+    #[test]
+    fn ranks_and_groups_agree_with_each_other(games in games(3)) {
+        let standings = standings(&results(&games), &RatingOptions::default()).unwrap();
+        let (mut place, mut group) = (1, 0);
+        for (at, row) in standings.rows.iter().enumerate() {
+            let rank = row.rank;
+            prop_assert!(rank.best <= at + 1 && at < rank.worst, "{rank:?} at {at}");
+            if rank.group != group {
+                (place, group) = (at + 1, group + 1);
+            }
+            prop_assert_eq!((rank.place, rank.group), (place, group));
+            prop_assert!(at == 0 || standings.rows[at - 1].rating >= row.rating);
+        }
+    }
+
+    #[test]
+    fn mirrored_results_have_mirrored_ratings(games in games(2)) {
+        let mirrored: Vec<Played> = games
+            .iter()
+            .map(|(seats, pair)| {
+                let top = seats.iter().map(|(_, rank)| *rank).max().unwrap();
+                (seats.iter().map(|(agent, rank)| (*agent, top + 1 - rank)).collect(), *pair)
+            })
+            .collect();
+        let [one, two] =
+            [&games, &mirrored].map(|games| fit(&results(games), &FitOptions::default()).unwrap());
+        for agent in all() {
+            prop_assert!(alike(one.rating(agent), -two.rating(agent)));
+            prop_assert!(alike(one.interval(agent).low, -two.interval(agent).high));
+        }
+    }
+}
+
+/// Everybody plays everybody from both seats; the better one, by its number, wins two of three.
+fn season(rounds: usize) -> Vec<Played> {
+    let mut games = Vec::new();
+    for round in 0..rounds {
+        for one in 0..AGENTS {
+            for two in (0..AGENTS).filter(|two| *two != one) {
+                let is_upset = (round + one + two) % 3 == 0;
+                let ranks = if (one < two) != is_upset { [1, 2] } else { [2, 1] };
+                games.push((vec![(one, ranks[0]), (two, ranks[1])], None));
+            }
+        }
+    }
+    games
+}
+
+#[test]
+fn errors_shrink_with_the_root_of_the_number_of_games() {
+    let errors =
+        [3, 300].map(|rounds| fit(&results(&season(rounds)), &FitOptions::default()).unwrap().error(AgentIndex(0)));
+    let ratio = errors[0] / errors[1];
+    assert!((9.0..11.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn sandwich_of_lone_games_is_near_the_models_covariance() {
+    let results = results(&season(300));
+    let [fisher, sandwich] = [Covariance::Fisher, Covariance::Sandwich].map(|covariance| {
+        fit(&results, &FitOptions { covariance, ..FitOptions::default() }).unwrap().error(AgentIndex(2))
+    });
+    assert!((sandwich / fisher - 1.0).abs() < 0.05, "{sandwich} {fisher}");
+}
+
+// Each game twice over: what looks like twice as much tells no more.
+#[test]
+fn games_of_a_pair_that_always_agree_count_as_one() {
+    let games = season(30);
+    let doubled: Vec<Played> = (0..)
+        .zip(&games)
+        .flat_map(|(pair, (seats, _))| [(seats.clone(), Some(pair)), (seats.clone(), Some(pair))])
+        .collect();
+    let options = FitOptions { covariance: Covariance::Sandwich, ..FitOptions::default() };
+    let [once, twice] = [&games, &doubled].map(|games| fit(&results(games), &options).unwrap().error(AgentIndex(1)));
+    assert!((twice / once - 1.0).abs() < 0.02, "{twice} {once}");
+}
+
+#[test]
+fn everybody_is_told_apart_after_enough_games() {
+    let ranking = fit(&results(&season(300)), &FitOptions::default()).unwrap().ranking();
+    assert_eq!(ranking.order, all().collect::<Vec<_>>());
+    for (at, rank) in ranking.ranks.iter().enumerate() {
+        assert_eq!((rank.place, rank.group, rank.best, rank.worst), (at + 1, at, at + 1, at + 1));
+    }
+}
+
+#[test]
+fn newcomer_is_to_play_next() {
+    let games: Vec<Played> =
+        season(5).into_iter().filter(|(seats, _)| seats.iter().all(|(agent, _)| *agent != 3)).collect();
+    let fit = fit(&results(&games), &FitOptions::default()).unwrap();
+    assert_eq!(widest(&fit).unwrap().0, AgentIndex(3));
+}

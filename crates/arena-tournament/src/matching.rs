@@ -1,0 +1,226 @@
+//! Matchings in graphs: whether all can be paired by pairs that are allowed, and how.
+//!
+//! Source: J. Edmonds, *Paths, Trees, and Flowers* (1965): paths from an unpaired node are grown breadth first, and odd circles are
+//! treated as one node.
+
+use std::collections::VecDeque;
+
+/// A graph whose nodes are paired, as many as possible.
+pub struct Matching<A> {
+    /// Whether two nodes may be paired.
+    allowed: A,
+    mates: Vec<Option<usize>>,
+    /// Nodes that take no part any more.
+    gone: Vec<bool>,
+}
+
+impl<A: Fn(usize, usize) -> bool> Matching<A> {
+    /// Pairs as many of the nodes `0..nodes` as can be paired.
+    pub fn of(nodes: usize, allowed: A) -> Matching<A> {
+        let mut matching = Matching { allowed, mates: vec![None; nodes], gone: vec![false; nodes] };
+        // Most find somebody at once.
+        for node in 0..nodes {
+            if matching.mates[node].is_none() {
+                let free =
+                    (node + 1..nodes).find(|other| matching.mates[*other].is_none() && matching.can(node, *other));
+                if let Some(other) = free {
+                    matching.pair(node, other);
+                }
+            }
+        }
+        for node in 0..nodes {
+            if matching.mates[node].is_none() {
+                matching.augment(node);
+            }
+        }
+        matching
+    }
+
+    /// Whether all that take part are paired.
+    pub fn is_perfect(&self) -> bool {
+        (0..self.mates.len()).all(|node| self.gone[node] || self.mates[node].is_some())
+    }
+
+    /// Takes two nodes out as a pair, if all others can still be paired. A matching that was perfect stays so; `false` changes nothing.
+    pub fn take(&mut self, a: usize, b: usize) -> bool {
+        if self.gone[a] || self.gone[b] || !self.can(a, b) {
+            return false;
+        }
+        let before = self.mates.clone();
+        let left = [self.mates[a], self.mates[b]];
+        self.gone[a] = true;
+        self.gone[b] = true;
+        if self.mates[a] == Some(b) {
+            return true;
+        }
+        for node in left.into_iter().flatten() {
+            self.mates[node] = None;
+        }
+        let is_paired = match left {
+            [Some(node), Some(_)] => self.augment(node),
+            _ => false,
+        };
+        if !is_paired {
+            self.mates = before;
+            self.gone[a] = false;
+            self.gone[b] = false;
+        }
+        is_paired
+    }
+
+    fn can(&self, a: usize, b: usize) -> bool {
+        a != b && !self.gone[a] && !self.gone[b] && (self.allowed)(a, b)
+    }
+
+    fn pair(&mut self, a: usize, b: usize) {
+        self.mates[a] = Some(b);
+        self.mates[b] = Some(a);
+    }
+
+    /// Pairs one more than before, if a path from `root` can be found along which pairs can be exchanged.
+    fn augment(&mut self, root: usize) -> bool {
+        let nodes = self.mates.len();
+        let mut search = Search {
+            parents: vec![None; nodes],
+            bases: (0..nodes).collect(),
+            seen: vec![false; nodes],
+            queue: VecDeque::from([root]),
+        };
+        search.seen[root] = true;
+        while let Some(node) = search.queue.pop_front() {
+            for next in 0..nodes {
+                if !self.can(node, next) || search.bases[node] == search.bases[next] || self.mates[node] == Some(next) {
+                    continue;
+                }
+                let is_even = next == root || self.mates[next].is_some_and(|mate| search.parents[mate].is_some());
+                if is_even {
+                    search.contract(&self.mates, node, next);
+                } else if search.parents[next].is_none() {
+                    search.parents[next] = Some(node);
+                    match self.mates[next] {
+                        Some(mate) => {
+                            search.seen[mate] = true;
+                            search.queue.push_back(mate);
+                        }
+                        None => {
+                            self.exchange(&search.parents, next);
+                            return true;
+                        }
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Exchanges the pairs along the path that ends at `node`.
+    fn exchange(&mut self, parents: &[Option<usize>], node: usize) {
+        let mut at = Some(node);
+        while let Some(node) = at {
+            let Some(parent) = parents[node] else { return };
+            at = self.mates[parent];
+            self.pair(node, parent);
+        }
+    }
+}
+
+/// A search for a path.
+struct Search {
+    parents: Vec<Option<usize>>,
+    /// The node as which each counts: that at the root of the odd circles which it is in.
+    bases: Vec<usize>,
+    /// Nodes that a path reaches after an even number of steps.
+    seen: Vec<bool>,
+    queue: VecDeque<usize>,
+}
+
+impl Search {
+    /// Makes one node of the odd circle that an edge between two even nodes closes.
+    fn contract(&mut self, mates: &[Option<usize>], a: usize, b: usize) {
+        let root = self.common_base(mates, a, b);
+        let mut in_circle = vec![false; mates.len()];
+        self.mark(mates, &mut in_circle, a, root, b);
+        self.mark(mates, &mut in_circle, b, root, a);
+        for node in 0..mates.len() {
+            if in_circle[self.bases[node]] {
+                self.bases[node] = root;
+                if !self.seen[node] {
+                    self.seen[node] = true;
+                    self.queue.push_back(node);
+                }
+            }
+        }
+    }
+
+    fn common_base(&self, mates: &[Option<usize>], a: usize, b: usize) -> usize {
+        let up = |base: usize| mates[base].and_then(|mate| self.parents[mate]).map(|parent| self.bases[parent]);
+        let mut above = vec![false; mates.len()];
+        let mut at = Some(self.bases[a]);
+        while let Some(base) = at {
+            above[base] = true;
+            at = up(base);
+        }
+        let mut base = self.bases[b];
+        while !above[base] {
+            base = up(base).expect("the paths of two even nodes meet at the root at the latest");
+        }
+        base
+    }
+
+    fn mark(&mut self, mates: &[Option<usize>], in_circle: &mut [bool], from: usize, root: usize, child: usize) {
+        let (mut node, mut child) = (from, child);
+        while self.bases[node] != root {
+            let mate = mates[node].expect("only the root of a search is unpaired");
+            in_circle[self.bases[node]] = true;
+            in_circle[self.bases[mate]] = true;
+            self.parents[node] = Some(child);
+            child = mate;
+            node = self.parents[mate].expect("an odd node has a parent");
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Whether all of `nodes` can be paired, found by trying.
+    pub fn can_pair(nodes: &[usize], allowed: &dyn Fn(usize, usize) -> bool) -> bool {
+        let Some((first, rest)) = nodes.split_first() else { return true };
+        rest.iter().any(|other| {
+            let left: Vec<usize> = rest.iter().copied().filter(|node| node != other).collect();
+            allowed(*first, *other) && can_pair(&left, allowed)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_are_paired_exactly_if_they_can_be(
+            nodes in (0usize..=5).prop_map(|half| half * 2),
+            edges in prop::collection::btree_set((0usize..10, 0usize..10), 0..30),
+            takes in prop::collection::vec((0usize..10, 0usize..10), 0..6),
+        ) {
+            let edges: BTreeSet<(usize, usize)> = edges.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect();
+            let allowed = |a: usize, b: usize| edges.contains(&(a, b));
+            let mut left: Vec<usize> = (0..nodes).collect();
+            let mut matching = Matching::of(nodes, allowed);
+            prop_assert_eq!(matching.is_perfect(), can_pair(&left, &allowed));
+            if !matching.is_perfect() {
+                return Ok(());
+            }
+            for (a, b) in takes {
+                let rest: Vec<usize> = left.iter().copied().filter(|node| *node != a && *node != b).collect();
+                let can = a != b && left.contains(&a) && left.contains(&b) && allowed(a, b) && can_pair(&rest, &allowed);
+                if a < nodes && b < nodes {
+                    prop_assert_eq!(matching.take(a, b), can);
+                    prop_assert!(matching.is_perfect());
+                    left = if can { rest } else { left };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Schedules: the games of a tournament as far as they are known, and what came of them.
+//!
+//! Games come in waves. A wave depends on the complete results of those before it, so the order in which games of a wave end, and
+//! how many are played beside each other, changes nothing.
+
+mod fixed;
+mod knockout;
+mod swiss;
+
+use arena_model::Seed;
+
+use crate::shape::{Format, Shape, ShapeError};
+
+use knockout::Knockout;
+use swiss::Swiss;
+
+/// A game that is to be played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fixture {
+    /// From 1, in the order of play.
+    pub number: usize,
+    /// From 1.
+    pub round: usize,
+    /// From 1. The games of a meeting share a seed.
+    pub meeting: usize,
+    /// Who plays, by seat. Numbers of agents, from 0.
+    pub agents: Vec<usize>,
+    /// What all that is random in it comes of.
+    pub seed: Seed,
+}
+
+/// The games of a tournament, and their results.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    shape: Shape,
+    known: Known,
+    stage: Stage,
+    /// The ranks by seat of each known game that has been played.
+    results: Vec<Option<Vec<usize>>>,
+    /// How many known games haven't been played.
+    missing: usize,
+    is_complete: bool,
+}
+
+/// What comes next, by format.
+#[derive(Debug, Clone)]
+enum Stage {
+    /// Nothing: all games were known from the beginning.
+    Fixed,
+    Swiss(Swiss),
+    Knockout(Knockout),
+}
+
+/// The games that are known so far.
+#[derive(Debug, Clone)]
+struct Known {
+    seed: Seed,
+    paired: bool,
+    meetings: usize,
+    fixtures: Vec<Fixture>,
+}
+
+/// A result doesn't belong to the schedule. A sentence about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// There is no such game, or not yet.
+    #[error("there is no game {number} to have a result; {known} are known so far")]
+    Unknown {
+        /// Of the result.
+        number: usize,
+        /// How many are.
+        known: usize,
+    },
+    /// It has a result.
+    #[error("game {0} has a result already")]
+    Twice(usize),
+    /// These aren't the ranks of so many seats.
+    #[error("game {number} has {seats} seats, and these aren't their ranks: {ranks:?}")]
+    Ranks {
+        /// Of the result.
+        number: usize,
+        /// Of the game.
+        seats: usize,
+        /// That were given.
+        ranks: Vec<usize>,
+    },
+}
+
+impl Schedule {
+    /// The schedule of a tournament in which nothing has been played.
+    ///
+    /// # Errors
+    /// When there is no tournament of this shape.
+    pub fn new(shape: Shape) -> Result<Schedule, ShapeError> {
+        shape.check()?;
+        let order = draw(&shape);
+        let mut known = Known { seed: shape.seed.clone(), paired: shape.paired, meetings: 0, fixtures: Vec::new() };
+        let stage = match shape.format {
+            Format::RoundRobin | Format::Gauntlet => {
+                fixed::meet_all(&shape, &order, &mut known);
+                Stage::Fixed
+            }
+            Format::Swiss => Stage::Swiss(Swiss::new(order)),
+            Format::Knockout => Stage::Knockout(Knockout::new(order)),
+        };
+        let mut schedule = Schedule { shape, known, stage, results: Vec::new(), missing: 0, is_complete: false };
+        schedule.settle();
+        Ok(schedule)
+    }
+
+    /// What it is made of.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The games that are known so far, in the order of their numbers, which is the order of play.
+    pub fn fixtures(&self) -> &[Fixture] {
+        &self.known.fixtures
+    }
+
+    /// The game of this number, from 1, if it is known.
+    pub fn fixture(&self, number: usize) -> Option<&Fixture> {
+        self.known.fixtures.get(number.checked_sub(1)?)
+    }
+
+    /// The known games without a result.
+    pub fn pending(&self) -> impl Iterator<Item = &Fixture> {
+        self.known.fixtures.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(fixture, _)| fixture)
+    }
+
+    /// The games that have been played, each with the ranks by seat.
+    pub fn played(&self) -> impl Iterator<Item = (&Fixture, &[usize])> {
+        self.known.fixtures.iter().zip(&self.results).filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)))
+    }
+
+    /// How many games have been played.
+    pub fn games_played(&self) -> usize {
+        self.results.len() - self.missing
+    }
+
+    /// How many games there are at least, in all; tie-breaks of a knockout come on top.
+    pub fn least_games(&self) -> usize {
+        let tie_breaks = match &self.stage {
+            Stage::Knockout(knockout) => knockout.tie_breaks * self.shape.games_a_meeting(),
+            Stage::Fixed | Stage::Swiss(_) => 0,
+        };
+        self.shape.least_games().unwrap_or_default() as usize + tie_breaks
+    }
+
+    /// Whether all games have been played.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// How often each agent went without an opponent in a Swiss, by number. Each counts as a meeting that was won.
+    pub fn byes(&self) -> Vec<usize> {
+        match &self.stage {
+            Stage::Swiss(swiss) => swiss.byes.clone(),
+            Stage::Fixed | Stage::Knockout(_) => vec![0; self.shape.agents],
+        }
+    }
+
+    /// In a knockout: how many rounds each agent has survived, by number. Who has survived all is the winner.
+    pub fn survived(&self) -> Option<&[usize]> {
+        match &self.stage {
+            Stage::Knockout(knockout) => Some(&knockout.survived),
+            Stage::Fixed | Stage::Swiss(_) => None,
+        }
+    }
+
+    /// In a knockout: who went on by the draw at the start, since all tie-breaks were drawn, against whom, and in which round.
+    pub fn by_lot(&self) -> &[(usize, usize, usize)] {
+        match &self.stage {
+            Stage::Knockout(knockout) => &knockout.by_lot,
+            Stage::Fixed | Stage::Swiss(_) => &[],
+        }
+    }
+
+    /// Takes the result of a game: the ranks by seat, from 1 for the best; equal ones are a draw.
+    ///
+    /// # Errors
+    /// When there is no such game (yet), it has a result, or these aren't the ranks of its seats.
+    pub fn record(&mut self, number: usize, ranks: &[usize]) -> Result<(), RecordError> {
+        let known = self.results.len();
+        let unknown = RecordError::Unknown { number, known };
+        let index = number.checked_sub(1).filter(|index| *index < known).ok_or(unknown)?;
+        let seats = self.known.fixtures[index].agents.len();
+        if ranks.len() != seats || ranks.iter().any(|rank| !(1..=seats).contains(rank)) || !ranks.contains(&1) {
+            return Err(RecordError::Ranks { number, seats, ranks: ranks.to_vec() });
+        }
+        if self.results[index].is_some() {
+            return Err(RecordError::Twice(number));
+        }
+        self.results[index] = Some(ranks.to_vec());
+        self.missing -= 1;
+        if self.missing == 0 {
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// All known games have been played: makes the next ones known, or finds that there are none.
+    fn settle(&mut self) {
+        match &mut self.stage {
+            Stage::Fixed => {}
+            Stage::Swiss(swiss) => swiss.pair(&self.shape, &self.results, &mut self.known),
+            Stage::Knockout(knockout) => knockout.pair(&self.shape, &self.results, &mut self.known),
+        }
+        let known = self.known.fixtures.len();
+        self.missing = known - self.results.len();
+        self.results.resize(known, None);
+        self.is_complete = self.missing == 0;
+    }
+}
+
+impl Known {
+    /// Adds a meeting of these agents, who sit like this in its first game; gives the places of its games.
+    fn meet(&mut self, round: usize, agents: &[usize]) -> std::ops::Range<usize> {
+        self.meetings += 1;
+        let seed = self.seed.derive(&format!("meeting {}", self.meetings));
+        let first = self.fixtures.len();
+        for game in 0..if self.paired { agents.len() } else { 1 } {
+            let mut agents = agents.to_vec();
+            agents.rotate_left(game);
+            let number = self.fixtures.len() + 1;
+            self.fixtures.push(Fixture { number, round, meeting: self.meetings, agents, seed: seed.clone() });
+        }
+        first..self.fixtures.len()
+    }
+}
+
+/// The agents in an order that nobody chose.
+fn draw(shape: &Shape) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..shape.agents).collect();
+    let mut rng = shape.seed.rng("order of agents");
+    for place in (1..order.len()).rev() {
+        order.swap(place, rng.below(place as u64 + 1) as usize);
+    }
+    order
+}
+
+/// What the game is worth to the agent on `seat`, in half points: two for each opponent that it beat, one for each that it drew with.
+pub fn halves(ranks: &[usize], seat: usize) -> u64 {
+    let others = ranks.iter().enumerate().filter(|(other, _)| *other != seat);
+    others
+        .map(|(_, rank)| match rank.cmp(&ranks[seat]) {
+            std::cmp::Ordering::Greater => 2,
+            std::cmp::Ordering::Equal => 1,
+            std::cmp::Ordering::Less => 0,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Swiss: each round pairs agents of about equal points, nobody twice if that can be helped.
+
+use std::collections::BTreeMap;
+
+use super::{Known, halves};
+use crate::matching::Matching;
+use crate::shape::Shape;
+
+/// What a Swiss remembers beside its games.
+#[derive(Debug, Clone)]
+pub struct Swiss {
+    /// The agents as drawn: what decides among equals.
+    order: Vec<usize>,
+    round: usize,
+    /// How often each agent went without an opponent.
+    pub byes: Vec<usize>,
+}
+
+/// The agents before a round.
+struct Field<'a> {
+    /// The best first.
+    agents: Vec<usize>,
+    /// By agent, in half points.
+    halves: Vec<u64>,
+    met: &'a BTreeMap<(usize, usize), usize>,
+}
+
+impl Swiss {
+    pub fn new(order: Vec<usize>) -> Swiss {
+        let byes = vec![0; order.len()];
+        Swiss { order, round: 0, byes }
+    }
+
+    /// Adds the games of the next round, if there is one.
+    pub fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &mut Known) {
+        if self.round == shape.rounds {
+            return;
+        }
+        self.round += 1;
+        let mut met: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut points: Vec<u64> = self.byes.iter().map(|byes| (byes * shape.games_a_meeting() * 2) as u64).collect();
+        // How often each agent sat first, less how often it sat second.
+        let mut firsts = vec![0i64; shape.agents];
+        let mut last_meeting = 0;
+        for (fixture, ranks) in known.fixtures.iter().zip(results) {
+            let (a, b) = (fixture.agents[0], fixture.agents[1]);
+            for (seat, ranks) in ranks.iter().flat_map(|ranks| [(0, ranks), (1, ranks)]) {
+                points[fixture.agents[seat]] += halves(ranks, seat);
+            }
+            firsts[a] += 1;
+            firsts[b] -= 1;
+            if fixture.meeting != last_meeting {
+                last_meeting = fixture.meeting;
+                *met.entry((a.min(b), a.max(b))).or_default() += 1;
+            }
+        }
+        // Sorting keeps the drawn order among equals.
+        let mut agents = self.order.clone();
+        agents.sort_by_key(|agent| std::cmp::Reverse(points[*agent]));
+        let field = Field { agents, halves: points, met: &met };
+        let (bye, pairs) = field.pair(&self.byes);
+        if let Some(agent) = bye {
+            self.byes[agent] += 1;
+        }
+        for (a, b) in pairs {
+            let pair = if firsts[a] > firsts[b] { [b, a] } else { [a, b] };
+            known.meet(self.round, &pair);
+        }
+    }
+}
+
+impl Field<'_> {
+    fn met(&self, a: usize, b: usize) -> usize {
+        self.met.get(&(a.min(b), a.max(b))).copied().unwrap_or(0)
+    }
+
+    /// Who goes without an opponent, and who meets whom.
+    fn pair(&self, byes: &[usize]) -> (Option<usize>, Vec<(usize, usize)>) {
+        // Nobody twice; if that can't be, nobody more often than twice; and so on.
+        for most in 0.. {
+            if self.agents.len().is_multiple_of(2) {
+                if let Some(pairs) = self.pair_all(&self.agents, most) {
+                    return (None, pairs);
+                }
+                continue;
+            }
+            // Nobody goes without an opponent twice before all have once; among those, the last does.
+            let least = byes.iter().min().copied().unwrap_or(0);
+            for bye in self.agents.iter().rev().filter(|agent| byes[**agent] == least) {
+                let rest: Vec<usize> = self.agents.iter().copied().filter(|agent| agent != bye).collect();
+                if let Some(pairs) = self.pair_all(&rest, most) {
+                    return (Some(*bye), pairs);
+                }
+            }
+        }
+        unreachable!("everybody may meet everybody often enough")
+    }
+
+    /// Pairs these agents, the best first, among whom nobody meets who has met more than `most` times. `None` if that can't be.
+    fn pair_all(&self, agents: &[usize], most: usize) -> Option<Vec<(usize, usize)>> {
+        let mut matching = Matching::of(agents.len(), |a, b| self.met(agents[a], agents[b]) <= most);
+        if !matching.is_perfect() {
+            return None;
+        }
+        let mut pairs = Vec::new();
+        let mut left: Vec<usize> = (0..agents.len()).collect();
+        while let Some(&top) = left.first() {
+            let of = |place: usize| self.halves[agents[place]];
+            // Within a group of equal points, the upper half meets the lower half.
+            let group = left.iter().filter(|place| of(**place) == of(top)).count();
+            let mut others: Vec<(usize, usize)> = left.iter().copied().enumerate().skip(1).collect();
+            others.sort_by_key(|(at, place)| {
+                let met = self.met(agents[top], agents[*place]);
+                (met, of(*place).abs_diff(of(top)), at.abs_diff((group / 2).max(1)))
+            });
+            let found = others.into_iter().map(|(_, place)| place).find(|place| matching.take(top, *place));
+            let other = found.expect("in a perfect matching everybody has somebody");
+            pairs.push((agents[top], agents[other]));
+            left.retain(|place| *place != top && *place != other);
+        }
+        Some(pairs)
+    }
+}

@@ -1,0 +1,328 @@
+//! Schedules of all sizes, with results of all sorts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arena_model::SeedRng;
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{cross_table, standings};
+
+fn shape(format: Format, agents: usize, rounds: usize, seats: usize, paired: bool, seed: u64) -> Shape {
+    Shape { format, agents, rounds, seats, paired, seed: Seed::from_number(seed) }
+}
+
+/// The result of a game, which depends on nothing but its number and `luck`. Draws are frequent.
+fn result(fixture: &Fixture, luck: u64) -> Vec<usize> {
+    let mut rng = Seed::from_number(luck).rng(&format!("game {}", fixture.number));
+    let scores: Vec<u64> = fixture.agents.iter().map(|_| rng.below(3)).collect();
+    scores.iter().map(|score| 1 + scores.iter().filter(|other| *other > score).count()).collect()
+}
+
+/// Plays to the end, the games that are known in an order of its own.
+fn play(shape: &Shape, luck: u64, order: u64) -> Schedule {
+    let mut schedule = Schedule::new(shape.clone()).unwrap();
+    let mut rng: SeedRng = Seed::from_number(order).rng("order");
+    while !schedule.is_complete() {
+        let pending: Vec<Fixture> = schedule.pending().cloned().collect();
+        let fixture = &pending[rng.below(pending.len() as u64) as usize];
+        schedule.record(fixture.number, &result(fixture, luck)).unwrap();
+    }
+    assert!(schedule.pending().next().is_none());
+    schedule
+}
+
+/// How often each set of agents met in how many games.
+fn sets(schedule: &Schedule) -> BTreeMap<BTreeSet<usize>, usize> {
+    let mut sets = BTreeMap::new();
+    for fixture in schedule.fixtures() {
+        *sets.entry(fixture.agents.iter().copied().collect()).or_default() += 1;
+    }
+    sets
+}
+
+/// How often each agent sat on each seat.
+fn seats(schedule: &Schedule) -> Vec<Vec<usize>> {
+    let mut seats = vec![vec![0; schedule.shape().seats]; schedule.shape().agents];
+    for fixture in schedule.fixtures() {
+        for (seat, agent) in fixture.agents.iter().enumerate() {
+            seats[*agent][seat] += 1;
+        }
+    }
+    seats
+}
+
+fn is_balanced(counts: &[usize], by: usize) -> bool {
+    counts.iter().max().unwrap() - counts.iter().min().unwrap() <= by
+}
+
+/// What is true of all schedules.
+fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
+    let shape = schedule.shape();
+    for (number, fixture) in (1..).zip(schedule.fixtures()) {
+        prop_assert_eq!(fixture.number, number);
+        let different: BTreeSet<usize> = fixture.agents.iter().copied().collect();
+        prop_assert_eq!(different.len(), shape.seats, "somebody plays itself");
+        prop_assert!(fixture.agents.iter().all(|agent| *agent < shape.agents));
+    }
+    prop_assert_eq!(schedule.least_games(), schedule.fixtures().len());
+    let mut by_meeting: BTreeMap<usize, Vec<&Fixture>> = BTreeMap::new();
+    for fixture in schedule.fixtures() {
+        by_meeting.entry(fixture.meeting).or_default().push(fixture);
+    }
+    let seeds: BTreeSet<String> = by_meeting.values().map(|games| games[0].seed.reveal()).collect();
+    prop_assert_eq!(seeds.len(), by_meeting.len(), "two meetings share a seed");
+    for games in by_meeting.values() {
+        prop_assert_eq!(games.len(), shape.games_a_meeting());
+        prop_assert!(games.iter().all(|game| game.seed == games[0].seed));
+        for seat in 0..games.len() {
+            let there: BTreeSet<usize> = games.iter().map(|game| game.agents[seat]).collect();
+            prop_assert_eq!(there.len(), games.len(), "seats of a meeting aren't balanced");
+        }
+    }
+    // Every point that is won is lost by somebody.
+    let lines = standings(schedule);
+    let games: u64 = lines.iter().map(|line| line.games).sum();
+    prop_assert_eq!(games, (schedule.fixtures().len() * shape.seats) as u64);
+    let byes: u64 = lines.iter().map(|line| line.byes * shape.games_a_meeting() as u64).sum();
+    let points: f64 = lines.iter().map(|line| line.points).sum();
+    prop_assert!((points - byes as f64 - games as f64 / 2.0).abs() < 1e-9);
+    prop_assert!(lines.iter().all(|line| line.wins + line.draws + line.losses == line.games));
+    let table = cross_table(schedule);
+    for (a, row) in table.iter().enumerate() {
+        for (b, versus) in row.iter().enumerate() {
+            prop_assert_eq!(versus.games, table[b][a].games);
+            prop_assert_eq!(versus.half_points + table[b][a].half_points, 2 * versus.games);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn in_a_round_robin_all_sets_meet_equally_often(
+        (agents, seats_each) in (2usize..=9).prop_flat_map(|agents| (Just(agents), 2..=agents.min(4))),
+        rounds in 1usize..=3,
+        paired: bool,
+        seed: u64,
+    ) {
+        let shape = shape(Format::RoundRobin, agents, rounds, seats_each, paired, seed);
+        let schedule = play(&shape, seed, seed);
+        check_all(&schedule)?;
+        let met = sets(&schedule);
+        prop_assert!(met.values().all(|games| *games == rounds * shape.games_a_meeting()));
+        prop_assert_eq!(met.len() * rounds * shape.games_a_meeting(), shape.least_games().unwrap() as usize);
+        let counts = seats(&schedule);
+        let exact = paired || rounds % seats_each == 0;
+        let by = match (exact, seats_each) {
+            (true, _) => 0,
+            (false, 2) => 1,
+            // Which seats balance best among many is looked for one meeting after the other.
+            (false, _) => 4,
+        };
+        prop_assert!(counts.iter().all(|counts| is_balanced(counts, by)), "{:?}", counts);
+    }
+
+    #[test]
+    fn in_a_gauntlet_the_first_meets_all_others(
+        (agents, seats_each) in (2usize..=9).prop_flat_map(|agents| (Just(agents), 2..=agents.min(4))),
+        rounds in 1usize..=3,
+        paired: bool,
+        seed: u64,
+    ) {
+        let shape = shape(Format::Gauntlet, agents, rounds, seats_each, paired, seed);
+        let schedule = play(&shape, seed, seed);
+        check_all(&schedule)?;
+        let met = sets(&schedule);
+        prop_assert!(met.iter().all(|(set, games)| set.contains(&0) && *games == rounds * shape.games_a_meeting()));
+        prop_assert_eq!(met.len() * rounds * shape.games_a_meeting(), shape.least_games().unwrap() as usize);
+        let by = match (paired, seats_each) {
+            (true, _) => 0,
+            (false, 2) => 1,
+            (false, _) => rounds,
+        };
+        prop_assert!(is_balanced(&seats(&schedule)[0], by));
+    }
+
+    #[test]
+    fn a_swiss_pairs_everybody_once_a_round_and_nobody_twice_if_it_can(
+        agents in 2usize..=9,
+        rounds in 1usize..=10,
+        paired: bool,
+        seed: u64,
+    ) {
+        let shape = shape(Format::Swiss, agents, rounds, 2, paired, seed);
+        let schedule = play(&shape, seed, seed);
+        check_all(&schedule)?;
+        let mut met: BTreeSet<(usize, usize)> = BTreeSet::new();
+        let mut byes = vec![0; agents];
+        for round in 1..=rounds {
+            let pairs: BTreeSet<(usize, usize)> = schedule.fixtures().iter()
+                .filter(|fixture| fixture.round == round)
+                .map(|fixture| (*fixture.agents.iter().min().unwrap(), *fixture.agents.iter().max().unwrap()))
+                .collect();
+            let paired_up: Vec<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+            let different: BTreeSet<usize> = paired_up.iter().copied().collect();
+            prop_assert_eq!((different.len(), paired_up.len()), (agents / 2 * 2, agents / 2 * 2));
+            let bye = (0..agents).find(|agent| !different.contains(agent));
+            prop_assert!(bye.is_none_or(|agent| byes[agent] == *byes.iter().min().unwrap()));
+            if pairs.iter().any(|pair| met.contains(pair)) {
+                let fresh = |a: usize, b: usize| !met.contains(&(a.min(b), a.max(b)));
+                let least = *byes.iter().min().unwrap();
+                let all: Vec<usize> = (0..agents).collect();
+                let fields: Vec<Vec<usize>> = match agents % 2 {
+                    0 => vec![all],
+                    _ => all.iter().filter(|bye| byes[**bye] == least)
+                        .map(|bye| all.iter().copied().filter(|agent| agent != bye).collect()).collect(),
+                };
+                prop_assert!(!fields.iter().any(|field| crate::matching::tests::can_pair(field, &fresh)));
+            }
+            met.extend(pairs);
+            if let Some(agent) = bye {
+                byes[agent] += 1;
+            }
+        }
+        prop_assert_eq!(schedule.byes(), byes);
+        prop_assert!(paired || seats(&schedule).iter().all(|counts| is_balanced(counts, 3)));
+    }
+
+    #[test]
+    fn a_knockout_has_one_winner_who_never_lost(agents in 2usize..=20, rounds in 1usize..=3, paired: bool, seed: u64) {
+        let shape = shape(Format::Knockout, agents, rounds, 2, paired, seed);
+        let schedule = play(&shape, seed, seed);
+        check_all(&schedule)?;
+        let survived = schedule.survived().unwrap();
+        let all = agents.next_power_of_two().trailing_zeros() as usize;
+        let reached = |round: usize| survived.iter().filter(|survived| **survived >= round).count();
+        prop_assert!((1..=all).all(|round| reached(round) == 1 << (all - round)), "{:?}", survived);
+        prop_assert_eq!(standings(&schedule)[0].survived, Some(all));
+        prop_assert_eq!(standings(&schedule).iter().filter(|line| line.rank == 1).count(), 1);
+        for fixture in schedule.fixtures() {
+            prop_assert!(fixture.agents.iter().all(|agent| survived[*agent] + 1 >= fixture.round));
+        }
+    }
+
+    #[test]
+    fn the_order_in_which_games_end_changes_nothing(
+        format in prop::sample::select(Format::ALL.to_vec()),
+        agents in 2usize..=9,
+        rounds in 1usize..=4,
+        paired: bool,
+        seed: u64,
+        orders: (u64, u64),
+    ) {
+        let shape = shape(format, agents, rounds, 2, paired, seed);
+        let (a, b) = (play(&shape, seed, orders.0), play(&shape, seed, orders.1));
+        prop_assert_eq!(a.fixtures(), b.fixtures());
+        prop_assert_eq!(standings(&a), standings(&b));
+        // Equal seeds, equal schedules; and another seed draws another order, if there is one.
+        let other = Shape { seed: Seed::from_number(seed ^ 1), ..shape };
+        let c = play(&other, seed, orders.0);
+        prop_assert_ne!(a.fixtures(), c.fixtures());
+    }
+}
+
+/// Plays a tournament in which the lower number always wins, unless `draws` has the pair, and tells each game and the standings.
+#[track_caller]
+fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], expected: Expect) {
+    let mut schedule = Schedule::new(shape(format, agents, rounds, 2, false, 5)).unwrap();
+    let mut told = String::new();
+    loop {
+        let next = schedule.pending().next().cloned();
+        let Some(fixture) = next else { break };
+        let (a, b) = (fixture.agents[0], fixture.agents[1]);
+        let ranks = match a < b {
+            _ if draws.contains(&[a.min(b), a.max(b)]) => [1, 1],
+            true => [1, 2],
+            false => [2, 1],
+        };
+        told += &format!(
+            "{}: {a} {} {b}\n",
+            fixture.round,
+            ["draws with", "beats", "loses to"][if ranks == [1, 1] { 0 } else { ranks[0] }]
+        );
+        schedule.record(fixture.number, &ranks).unwrap();
+    }
+    for line in standings(&schedule) {
+        told += &format!("{}. {}: {} of {}", line.rank, line.agent, line.points, line.games);
+        told += &if line.byes > 0 { format!(" and {} byes\n", line.byes) } else { "\n".to_owned() };
+    }
+    told +=
+        &schedule.by_lot().iter().map(|(a, b, round)| format!("{a} over {b} by lot in {round}\n")).collect::<String>();
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn a_knockout_by_hand() {
+    check(
+        Format::Knockout,
+        6,
+        1,
+        &[[2, 4], [0, 1]],
+        expect![[r#"
+            1: 3 loses to 0
+            1: 5 loses to 4
+            2: 1 beats 4
+            2: 2 loses to 0
+            3: 1 draws with 0
+            3: 0 draws with 1
+            3: 1 draws with 0
+            3: 0 draws with 1
+            1. 1: 3 of 5
+            2. 0: 4 of 6
+            3. 4: 1 of 2
+            4. 2: 0 of 1
+            5. 3: 0 of 1
+            5. 5: 0 of 1
+            1 over 0 by lot in 3
+        "#]],
+    );
+}
+
+#[test]
+fn a_swiss_by_hand() {
+    check(
+        Format::Swiss,
+        5,
+        3,
+        &[],
+        expect![[r#"
+        1: 2 loses to 1
+        1: 3 loses to 0
+        2: 1 loses to 0
+        2: 4 loses to 2
+        3: 0 beats 2
+        3: 3 beats 4
+        1. 0: 3 of 3
+        2. 1: 2 of 2 and 1 byes
+        2. 3: 2 of 2 and 1 byes
+        4. 2: 1 of 3
+        4. 4: 1 of 2 and 1 byes
+    "#]],
+    );
+}
+
+#[test]
+fn results_that_do_not_belong_are_refused() {
+    let mut schedule = Schedule::new(shape(Format::Swiss, 4, 2, 2, false, 1)).unwrap();
+    let mut check = |number: usize, ranks: &[usize], expected: Expect| {
+        let recorded = schedule.record(number, ranks);
+        expected.assert_eq(&recorded.map_or_else(|error| error.to_string(), |()| "taken".to_owned()));
+    };
+    check(0, &[1, 2], expect!["there is no game 0 to have a result; 2 are known so far"]);
+    check(3, &[1, 2], expect!["there is no game 3 to have a result; 2 are known so far"]);
+    check(1, &[1, 2, 3], expect!["game 1 has 2 seats, and these aren't their ranks: [1, 2, 3]"]);
+    check(1, &[2, 2], expect!["game 1 has 2 seats, and these aren't their ranks: [2, 2]"]);
+    check(1, &[1, 2], expect!["taken"]);
+    check(1, &[1, 2], expect!["game 1 has a result already"]);
+    check(2, &[1, 1], expect!["taken"]);
+    check(3, &[1, 1], expect!["taken"]);
+}
+
+#[test]
+fn hundreds_of_agents_are_paired_in_time() {
+    let shape = shape(Format::Swiss, 301, 9, 2, true, 1);
+    let schedule = play(&shape, 1, 1);
+    assert_eq!(schedule.fixtures().len(), 9 * 300);
+}
