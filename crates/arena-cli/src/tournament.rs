@@ -2,6 +2,7 @@
 
 mod entrants;
 mod export;
+mod ratings;
 mod standings;
 mod watch;
 
@@ -90,7 +91,7 @@ fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
 }
 
 /// Plays what is left, and tells how it goes and how it ended.
-fn go_on(mut journal: Journal, table_every: usize, style: Style) -> Result<(), Failure> {
+fn go_on(mut journal: Journal, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
     let [stop, called_off] = interrupt::flags([
         "finishing the games that run; once more to stop at once",
         "stopping, the games that run are lost; once more to kill this program",

@@ -70,9 +70,9 @@ pub struct TournamentArgs {
     /// Keep the replay of each game, and what agents wrote to stderr, in DIR/replays.
     #[arg(long)]
     pub replays: bool,
-    /// Print the standings after so many games; 0: at the end only.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub table_every: usize,
+    /// Print the standings after so many games, 0: at the end only [default: 50, or more in long tournaments]
+    #[arg(long, value_name = "N")]
+    pub table_every: Option<usize>,
     /// How matches are played.
     #[command(flatten)]
     pub play: PlayArgs,
@@ -103,9 +103,9 @@ pub struct ResumeArgs {
     /// Go on although agents aren't what they were; the tournament remembers it.
     #[arg(long)]
     pub accept_changed: bool,
-    /// Print the standings after so many games; 0: at the end only.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub table_every: usize,
+    /// Print the standings after so many games, 0: at the end only [default: 50, or more in long tournaments]
+    #[arg(long, value_name = "N")]
+    pub table_every: Option<usize>,
 }
 
 /// Options of `arena tournament standings`.

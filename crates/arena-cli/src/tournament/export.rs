@@ -10,6 +10,7 @@ use arena_model::Verdict;
 use arena_tournament::{cross_table, standings};
 use serde_json::{Value, json};
 
+use super::ratings::{Rating, Ratings};
 use super::standings::{Grid, cross, fates, grid, remarks, title};
 use super::watch::named;
 use crate::exit::{Exit, Failure};
@@ -17,7 +18,7 @@ use crate::output::{print, printable};
 
 /// The standings as a JSON object on one line.
 pub fn json(record: &Record) -> Result<String, Failure> {
-    let fates = fates(record);
+    let (fates, ratings) = (fates(record), Ratings::of(record));
     let lines: Vec<Value> = standings(&record.schedule)
         .into_iter()
         .map(|line| {
@@ -36,6 +37,12 @@ pub fn json(record: &Record) -> Result<String, Failure> {
                 "share": line.share,
                 "disqualified": fate.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect::<std::collections::BTreeMap<_, _>>(),
             });
+            if let Some(ratings) = ratings.as_ref().filter(|_| line.games > 0) {
+                let Rating { elo, interval, ranks } = ratings.rating(line.agent);
+                // An end that is open is null.
+                told["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
+                told["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
+            }
             if let Some(survived) = line.survived {
                 told["rounds_survived"] = survived.into();
             }

@@ -6,6 +6,7 @@ use arena_match::tournament::Record;
 use arena_model::Verdict;
 use arena_tournament::{Format, Standing, Versus, cross_table, standings};
 
+use super::ratings::{Rating, Ratings};
 use crate::output::{Table, printable};
 
 /// With more agents than this, a cross table is too wide for people.
@@ -69,14 +70,25 @@ pub fn grid(record: &Record) -> Grid {
     let has_byes = lines.iter().any(|line| line.byes > 0);
     let is_knockout = record.plan.format == Format::Knockout;
     let fates = fates(record);
+    let ratings = Ratings::of(record);
     let has_fates = fates.iter().any(|fate| !fate.verdicts.is_empty());
     let texts = |line: Option<&Standing>| -> Vec<String> {
         let cell = |is_there: bool, header: &str, text: &dyn Fn(&Standing) -> String| {
             is_there.then(|| line.map_or_else(|| header.to_owned(), text))
         };
+        let rated = |header: &str, text: &dyn Fn(&Rating) -> String| {
+            let ratings = ratings.as_ref()?;
+            // Nothing is known of whoever hasn't played.
+            let rating =
+                |line: &Standing| if line.games > 0 { text(&ratings.rating(line.agent)) } else { String::new() };
+            Some(line.map_or_else(|| header.to_owned(), rating))
+        };
         let cells = [
             cell(true, "rank", &|line| line.rank.to_string()),
             cell(true, "name", &|line| record.name(line.agent).to_owned()),
+            rated("Elo", &|rating| format!("{:.0}", rating.elo.round() + 0.0)),
+            rated("±", &Rating::margin),
+            rated("rank may be", &Rating::range),
             cell(is_knockout, "rounds survived", &|line| line.survived.unwrap_or(0).to_string()),
             cell(true, "games", &|line| line.games.to_string()),
             cell(true, "wins", &|line| line.wins.to_string()),
@@ -111,8 +123,12 @@ pub fn cross(record: &Record) -> Grid {
 /// What a table can't say, a sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
     let mut remarks = Vec::new();
+    if record.schedule.is_complete() {
+        remarks.extend(Ratings::of(record).and_then(|ratings| ratings.lead(record)));
+    }
+    let fates = fates(record);
     for line in standings(&record.schedule) {
-        let Fate { verdicts, first } = &fates(record)[line.agent];
+        let Fate { verdicts, first } = &fates[line.agent];
         let Some((game, detail)) = first else { continue };
         let reasons: Vec<String> = verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect();
         let (name, times, games) = (record.name(line.agent), verdicts.values().sum::<u64>(), line.games);

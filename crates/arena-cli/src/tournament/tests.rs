@@ -76,35 +76,35 @@ fn a_round_robin_with_an_agent_that_crashes() {
     check(
         &record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9),
         expect![[r#"
-        snake: round-robin of 4 agents, 1 round, paired games, seed 5
-        Finished game 1 of 12 (crash vs best): 0-1 {TAINTED, CRASHED}
-        Finished game 2 of 12 (best vs crash): 1-0 {TAINTED, CRASHED}
-        Finished game 3 of 12 (even vs equal): 1/2-1/2 {GAME_ENDED}
-        Finished game 4 of 12 (equal vs even): 1/2-1/2 {GAME_ENDED}
-        Finished game 5 of 12 (best vs even): 1-0 {GAME_ENDED}
-        Finished game 6 of 12 (even vs best): 0-1 {GAME_ENDED}
-        Finished game 7 of 12 (equal vs crash): 1-0 {TAINTED, CRASHED}
-        Finished game 8 of 12 (crash vs equal): 0-1 {TAINTED, CRASHED}
-        Finished game 9 of 12 (equal vs best): 0-1 {GAME_ENDED}
-        Standings so far, 9 of 12 games:
-        ┌────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name    games   wins   losses   draws   points   score %   disqualified │
-        ╞════════════════════════════════════════════════════════════════════════════════╡
-        │    1   best        5      5        0       0        5     100.0              0 │
-        │    2   equal       5      2        1       2        3      60.0              0 │
-        │    3   even        4      0        2       2        1      25.0              0 │
-        │    4   crash       4      0        4       0        0       0.0              4 │
-        └────────────────────────────────────────────────────────────────────────────────┘
-        ┌─────────────────────────────────────┐
-        │         best   equal   even   crash │
-        ╞═════════════════════════════════════╡
-        │ best       ·     1/1    2/2     2/2 │
-        │ equal    0/1       ·    1/2     2/2 │
-        │ even     0/2     1/2      ·       · │
-        │ crash    0/2     0/2      ·       · │
-        └─────────────────────────────────────┘
-        crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1
-    "#]],
+            snake: round-robin of 4 agents, 1 round, paired games, seed 5
+            Finished game 1 of 12 (crash vs best): 0-1 {TAINTED, CRASHED}
+            Finished game 2 of 12 (best vs crash): 1-0 {TAINTED, CRASHED}
+            Finished game 3 of 12 (even vs equal): 1/2-1/2 {GAME_ENDED}
+            Finished game 4 of 12 (equal vs even): 1/2-1/2 {GAME_ENDED}
+            Finished game 5 of 12 (best vs even): 1-0 {GAME_ENDED}
+            Finished game 6 of 12 (even vs best): 0-1 {GAME_ENDED}
+            Finished game 7 of 12 (equal vs crash): 1-0 {TAINTED, CRASHED}
+            Finished game 8 of 12 (crash vs equal): 0-1 {TAINTED, CRASHED}
+            Finished game 9 of 12 (equal vs best): 0-1 {GAME_ENDED}
+            Standings so far, 9 of 12 games:
+            ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+            │ rank   name      Elo          ±   rank may be   games   wins   losses   draws   points   score %   disqualified │
+            ╞═════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+            │    1   best     1096   -1195 +∞           1-4       5      5        0       0        5     100.0              0 │
+            │    2   equal       5        193           1-4       5      2        1       2        3      60.0              0 │
+            │    3   even       -5        193           1-4       4      0        2       2        1      25.0              0 │
+            │    4   crash   -1001   -∞ +1442           1-4       4      0        4       0        0       0.0              4 │
+            └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+            ┌─────────────────────────────────────┐
+            │         best   equal   even   crash │
+            ╞═════════════════════════════════════╡
+            │ best       ·     1/1    2/2     2/2 │
+            │ equal    0/1       ·    1/2     2/2 │
+            │ even     0/2     1/2      ·       · │
+            │ crash    0/2     0/2      ·       · │
+            └─────────────────────────────────────┘
+            crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1
+        "#]],
     );
 }
 
@@ -113,34 +113,35 @@ fn a_knockout_that_was_decided_by_lot() {
     check(
         &record("chess", Format::Knockout, &["even", "good", "equal"], 2, 99),
         expect![[r#"
-        chess: knockout of 3 agents, 1 round, paired games, seed 5
-        Finished game 1 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-        Finished game 2 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-        Finished game 3 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-        Finished game 4 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-        Finished game 5 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-        Finished game 6 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-        Finished game 7 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
-        Finished game 8 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
-        Finished game 9 of 10 (equal vs good): 0-1 {GAME_ENDED}
-        Finished game 10 of 10 (good vs equal): 1-0 {GAME_ENDED}
-        Standings, 10 of 10 games:
-        ┌───────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name    rounds survived   games   wins   losses   draws   points   score % │
-        ╞═══════════════════════════════════════════════════════════════════════════════════╡
-        │    1   good                  2       2      2        0       0        2     100.0 │
-        │    2   equal                 1      10      0        2       8        4      40.0 │
-        │    3   even                  0       8      0        0       8        4      50.0 │
-        └───────────────────────────────────────────────────────────────────────────────────┘
-        ┌─────────────────────────────┐
-        │         good   equal   even │
-        ╞═════════════════════════════╡
-        │ good       ·     2/2      · │
-        │ equal    0/2       ·    4/8 │
-        │ even       ·     4/8      · │
-        └─────────────────────────────┘
-        round 1: equal and even drew all tie-breaks too; equal went on, since it was drawn first at the start
-    "#]],
+            chess: knockout of 3 agents, 1 round, paired games, seed 5
+            Finished game 1 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
+            Finished game 2 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
+            Finished game 3 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
+            Finished game 4 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
+            Finished game 5 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
+            Finished game 6 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
+            Finished game 7 of 10 (even vs equal): 1/2-1/2 {GAME_ENDED}
+            Finished game 8 of 10 (equal vs even): 1/2-1/2 {GAME_ENDED}
+            Finished game 9 of 10 (equal vs good): 0-1 {GAME_ENDED}
+            Finished game 10 of 10 (good vs equal): 1-0 {GAME_ENDED}
+            Standings, 10 of 10 games:
+            ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+            │ rank   name     Elo          ±   rank may be   rounds survived   games   wins   losses   draws   points   score % │
+            ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+            │    1   good    1541   -1503 +∞           1-3                 2       2      2        0       0        2     100.0 │
+            │    2   equal      0        195           1-3                 1      10      0        2       8        4      40.0 │
+            │    3   even       0        197           1-3                 0       8      0        0       8        4      50.0 │
+            └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+            ┌─────────────────────────────┐
+            │         good   equal   even │
+            ╞═════════════════════════════╡
+            │ good       ·     2/2      · │
+            │ equal    0/2       ·    4/8 │
+            │ even       ·     4/8      · │
+            └─────────────────────────────┘
+            2 games more, if equal won them all against good, would end the lead of good in Elo
+            round 1: equal and even drew all tie-breaks too; equal went on, since it was drawn first at the start
+        "#]],
     );
 }
 
@@ -149,39 +150,40 @@ fn a_swiss_with_byes() {
     check(
         &record("snake", Format::Swiss, &["a", "bb", "ccc", "dddd", "eeeee"], 2, 99),
         expect![[r#"
-        snake: swiss of 5 agents, 3 rounds, paired games, seed 5
-        Finished game 1 of 12 (ccc vs bb): 0-1 {GAME_ENDED}
-        Finished game 2 of 12 (bb vs ccc): 1-0 {GAME_ENDED}
-        Finished game 3 of 12 (dddd vs a): 0-1 {GAME_ENDED}
-        Finished game 4 of 12 (a vs dddd): 1-0 {GAME_ENDED}
-        Finished game 5 of 12 (bb vs a): 0-1 {GAME_ENDED}
-        Finished game 6 of 12 (a vs bb): 1-0 {GAME_ENDED}
-        Finished game 7 of 12 (eeeee vs ccc): 0-1 {GAME_ENDED}
-        Finished game 8 of 12 (ccc vs eeeee): 1-0 {GAME_ENDED}
-        Finished game 9 of 12 (a vs ccc): 1-0 {GAME_ENDED}
-        Finished game 10 of 12 (ccc vs a): 0-1 {GAME_ENDED}
-        Finished game 11 of 12 (dddd vs eeeee): 1-0 {GAME_ENDED}
-        Finished game 12 of 12 (eeeee vs dddd): 0-1 {GAME_ENDED}
-        Standings, 12 of 12 games:
-        ┌────────────────────────────────────────────────────────────────────────┐
-        │ rank   name    games   wins   losses   draws   byes   points   score % │
-        ╞════════════════════════════════════════════════════════════════════════╡
-        │    1   a           6      6        0       0      0        6     100.0 │
-        │    2   bb          4      2        2       0      1        4      66.7 │
-        │    2   dddd        4      2        2       0      1        4      66.7 │
-        │    4   ccc         6      2        4       0      0        2      33.3 │
-        │    4   eeeee       4      0        4       0      1        2      33.3 │
-        └────────────────────────────────────────────────────────────────────────┘
-        ┌────────────────────────────────────────┐
-        │           a    bb   dddd   ccc   eeeee │
-        ╞════════════════════════════════════════╡
-        │ a         ·   2/2    2/2   2/2       · │
-        │ bb      0/2     ·      ·   2/2       · │
-        │ dddd    0/2     ·      ·     ·     2/2 │
-        │ ccc     0/2   0/2      ·     ·     2/2 │
-        │ eeeee     ·     ·    0/2   0/2       · │
-        └────────────────────────────────────────┘
-    "#]],
+            snake: swiss of 5 agents, 3 rounds, paired games, seed 5
+            Finished game 1 of 12 (ccc vs bb): 0-1 {GAME_ENDED}
+            Finished game 2 of 12 (bb vs ccc): 1-0 {GAME_ENDED}
+            Finished game 3 of 12 (dddd vs a): 0-1 {GAME_ENDED}
+            Finished game 4 of 12 (a vs dddd): 1-0 {GAME_ENDED}
+            Finished game 5 of 12 (bb vs a): 0-1 {GAME_ENDED}
+            Finished game 6 of 12 (a vs bb): 1-0 {GAME_ENDED}
+            Finished game 7 of 12 (eeeee vs ccc): 0-1 {GAME_ENDED}
+            Finished game 8 of 12 (ccc vs eeeee): 1-0 {GAME_ENDED}
+            Finished game 9 of 12 (a vs ccc): 1-0 {GAME_ENDED}
+            Finished game 10 of 12 (ccc vs a): 0-1 {GAME_ENDED}
+            Finished game 11 of 12 (dddd vs eeeee): 1-0 {GAME_ENDED}
+            Finished game 12 of 12 (eeeee vs dddd): 0-1 {GAME_ENDED}
+            Standings, 12 of 12 games:
+            ┌───────────────────────────────────────────────────────────────────────────────────────────────────────┐
+            │ rank   name     Elo         ±   rank may be   games   wins   losses   draws   byes   points   score % │
+            ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════╡
+            │    1   a        391   -312 +∞           1-5       6      6        0       0      0        6     100.0 │
+            │    2   bb       131         ∞           1-5       4      2        2       0      1        4      66.7 │
+            │    2   dddd      -1         ∞           1-5       4      2        2       0      1        4      66.7 │
+            │    4   ccc     -128         ∞           1-5       6      2        4       0      0        2      33.3 │
+            │    4   eeeee   -393   -∞ +354           1-5       4      0        4       0      1        2      33.3 │
+            └───────────────────────────────────────────────────────────────────────────────────────────────────────┘
+            ┌────────────────────────────────────────┐
+            │           a    bb   dddd   ccc   eeeee │
+            ╞════════════════════════════════════════╡
+            │ a         ·   2/2    2/2   2/2       · │
+            │ bb      0/2     ·      ·   2/2       · │
+            │ dddd    0/2     ·      ·     ·     2/2 │
+            │ ccc     0/2   0/2      ·     ·     2/2 │
+            │ eeeee     ·     ·    0/2   0/2       · │
+            └────────────────────────────────────────┘
+            2 games more, if bb won them all against a, would end the lead of a in Elo
+        "#]],
     );
 }
 
@@ -190,37 +192,38 @@ fn games_of_three() {
     check(
         &record("snake", Format::RoundRobin, &["a", "bb", "even", "equal"], 3, 99),
         expect![[r#"
-        snake: round-robin of 4 agents, 1 round, paired games of 3 seats, seed 5
-        Finished game 1 of 12 (bb vs even vs equal): 8 : 2 : 2 {GAME_ENDED}
-        Finished game 2 of 12 (even vs equal vs bb): 2 : 2 : 8 {GAME_ENDED}
-        Finished game 3 of 12 (equal vs bb vs even): 2 : 8 : 2 {GAME_ENDED}
-        Finished game 4 of 12 (even vs a vs bb): 2 : 9 : 8 {GAME_ENDED}
-        Finished game 5 of 12 (a vs bb vs even): 9 : 8 : 2 {GAME_ENDED}
-        Finished game 6 of 12 (bb vs even vs a): 8 : 2 : 9 {GAME_ENDED}
-        Finished game 7 of 12 (bb vs equal vs a): 8 : 2 : 9 {GAME_ENDED}
-        Finished game 8 of 12 (equal vs a vs bb): 2 : 9 : 8 {GAME_ENDED}
-        Finished game 9 of 12 (a vs bb vs equal): 9 : 8 : 2 {GAME_ENDED}
-        Finished game 10 of 12 (equal vs a vs even): 2 : 9 : 2 {GAME_ENDED}
-        Finished game 11 of 12 (a vs even vs equal): 9 : 2 : 2 {GAME_ENDED}
-        Finished game 12 of 12 (even vs equal vs a): 2 : 2 : 9 {GAME_ENDED}
-        Standings, 12 of 12 games:
-        ┌─────────────────────────────────────────────────────────────────┐
-        │ rank   name    games   wins   losses   draws   points   score % │
-        ╞═════════════════════════════════════════════════════════════════╡
-        │    1   a           9      9        0       0        9     100.0 │
-        │    2   bb          9      3        6       0        6      66.7 │
-        │    3   even        9      0        9       0      1.5      16.7 │
-        │    3   equal       9      0        9       0      1.5      16.7 │
-        └─────────────────────────────────────────────────────────────────┘
-        ┌──────────────────────────────────┐
-        │           a    bb   even   equal │
-        ╞══════════════════════════════════╡
-        │ a         ·   6/6    6/6     6/6 │
-        │ bb      0/6     ·    6/6     6/6 │
-        │ even    0/6   0/6      ·     3/6 │
-        │ equal   0/6   0/6    3/6       · │
-        └──────────────────────────────────┘
-    "#]],
+            snake: round-robin of 4 agents, 1 round, paired games of 3 seats, seed 5
+            Finished game 1 of 12 (bb vs even vs equal): 8 : 2 : 2 {GAME_ENDED}
+            Finished game 2 of 12 (even vs equal vs bb): 2 : 2 : 8 {GAME_ENDED}
+            Finished game 3 of 12 (equal vs bb vs even): 2 : 8 : 2 {GAME_ENDED}
+            Finished game 4 of 12 (even vs a vs bb): 2 : 9 : 8 {GAME_ENDED}
+            Finished game 5 of 12 (a vs bb vs even): 9 : 8 : 2 {GAME_ENDED}
+            Finished game 6 of 12 (bb vs even vs a): 8 : 2 : 9 {GAME_ENDED}
+            Finished game 7 of 12 (bb vs equal vs a): 8 : 2 : 9 {GAME_ENDED}
+            Finished game 8 of 12 (equal vs a vs bb): 2 : 9 : 8 {GAME_ENDED}
+            Finished game 9 of 12 (a vs bb vs equal): 9 : 8 : 2 {GAME_ENDED}
+            Finished game 10 of 12 (equal vs a vs even): 2 : 9 : 2 {GAME_ENDED}
+            Finished game 11 of 12 (a vs even vs equal): 9 : 2 : 2 {GAME_ENDED}
+            Finished game 12 of 12 (even vs equal vs a): 2 : 2 : 9 {GAME_ENDED}
+            Standings, 12 of 12 games:
+            ┌─────────────────────────────────────────────────────────────────────────────────────────────────┐
+            │ rank   name     Elo          ±   rank may be   games   wins   losses   draws   points   score % │
+            ╞═════════════════════════════════════════════════════════════════════════════════════════════════╡
+            │    1   a       2849   -1893 +∞           1-4       9      9        0       0        9     100.0 │
+            │    2   bb      1512   -1107 +∞           1-4       9      3        6       0        6      66.7 │
+            │    3   even       0        199           1-4       9      0        9       0      1.5      16.7 │
+            │    3   equal      0        199           1-4       9      0        9       0      1.5      16.7 │
+            └─────────────────────────────────────────────────────────────────────────────────────────────────┘
+            ┌──────────────────────────────────┐
+            │           a    bb   even   equal │
+            ╞══════════════════════════════════╡
+            │ a         ·   6/6    6/6     6/6 │
+            │ bb      0/6     ·    6/6     6/6 │
+            │ even    0/6   0/6      ·     3/6 │
+            │ equal   0/6   0/6    3/6       · │
+            └──────────────────────────────────┘
+            3 games more, if bb won them all against a, would end the lead of a in Elo
+        "#]],
     );
 }
 
@@ -246,10 +249,10 @@ fn nothing_played_yet() {
 fn files_for_other_programs() {
     let record = record("snake", Format::RoundRobin, &["a|b", "say \"hi\", c", "crash"], 2, 99);
     expect![[r#"
-        rank,name,games,wins,losses,draws,points,score %,disqualified
-        1,a|b,4,4,0,0,4,100.0,0
-        2,"say ""hi"", c",4,2,2,0,2,50.0,0
-        3,crash,4,0,4,0,0,0.0,4
+        rank,name,Elo,±,rank may be,games,wins,losses,draws,points,score %,disqualified
+        1,a|b,271,-322 +∞,1-3,4,4,0,0,4,100.0,0
+        2,"say ""hi"", c",0,∞,1-3,4,2,2,0,2,50.0,0
+        3,crash,-271,-∞ +322,1-3,4,0,4,0,0,0.0,4
     "#]]
     .assert_eq(&export::csv(&record));
     expect![[r#"
@@ -257,11 +260,11 @@ fn files_for_other_programs() {
 
         6 of 6 games played.
 
-        | rank | name | games | wins | losses | draws | points | score % | disqualified |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|
-        | 1 | a\|b | 4 | 4 | 0 | 0 | 4 | 100.0 | 0 |
-        | 2 | say "hi", c | 4 | 2 | 2 | 0 | 2 | 50.0 | 0 |
-        | 3 | crash | 4 | 0 | 4 | 0 | 0 | 0.0 | 4 |
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | a\|b | 271 | -322 +∞ | 1-3 | 4 | 4 | 0 | 0 | 4 | 100.0 | 0 |
+        | 2 | say "hi", c | 0 | ∞ | 1-3 | 4 | 2 | 2 | 0 | 2 | 50.0 | 0 |
+        | 3 | crash | -271 | -∞ +322 | 1-3 | 4 | 0 | 4 | 0 | 0 | 0.0 | 4 |
 
         |  | a\|b | say "hi", c | crash |
         |---|--:|--:|--:|
@@ -269,6 +272,7 @@ fn files_for_other_programs() {
         | say "hi", c | 0/2 | · | 2/2 |
         | crash | 0/2 | 0/2 | · |
 
+        - 2 games more, if say "hi", c won them all against a\|b, would end the lead of a\|b in Elo
         - crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1
     "#]]
     .assert_eq(&export::markdown(&record));
@@ -278,7 +282,7 @@ fn files_for_other_programs() {
         {"against":"a|b","games":2,"name":"say \"hi\", c","points":0.0},
         {"against":"crash","games":2,"name":"say \"hi\", c","points":2.0},
         {"against":"a|b","games":2,"name":"crash","points":0.0},
-        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"games":4,"losses":0,"name":"a|b","points":4.0,"rank":1,"share":1.0,"version":null,"wins":4},
-        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"games":4,"losses":2,"name":"say \"hi\", c","points":2.0,"rank":2,"share":0.5,"version":null,"wins":2},
-        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"games":4,"losses":4,"name":"crash","points":0.0,"rank":3,"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&export::json(&record).unwrap().replace("},{", "},\n{"));
+        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
+        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
+        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&export::json(&record).unwrap().replace("},{", "},\n{"));
 }
