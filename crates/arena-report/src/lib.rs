@@ -10,7 +10,7 @@ mod ratings;
 mod standings;
 mod text;
 
-pub use export::{csv, json, markdown};
+pub use export::{csv, json, markdown, plain};
 pub use games::{line, named};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};
