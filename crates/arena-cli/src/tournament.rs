@@ -1,7 +1,7 @@
 //! `arena tournament`: many matches between many agents, from a plan to standings.
 
 mod entrants;
-mod tables;
+pub mod tables;
 mod watch;
 
 use std::fs;
@@ -22,6 +22,7 @@ use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
+use crate::rate;
 
 use watch::Watcher;
 
@@ -31,6 +32,7 @@ pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
         TournamentVerb::Run(args) => begin(&args, style),
         TournamentVerb::Resume(args) => resume(&args, style),
         TournamentVerb::Standings(args) => show(&args, style),
+        TournamentVerb::Rate(args) => rate::run(&args, style),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::PlayArgs;
+use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
 /// What can be done with tournaments.
 #[derive(Debug, Subcommand)]
@@ -38,6 +38,9 @@ Examples:
   arena tournament standings snakes --markdown > STANDINGS.md
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
+    /// Rate the results in files and folders, by all systems side by side: the same as `arena rate`.
+    #[command(after_help = RATE_EXAMPLES)]
+    Rate(RateArgs),
 }
 
 /// Options of `arena tournament run`.
