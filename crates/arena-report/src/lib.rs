@@ -11,7 +11,7 @@ mod ratings;
 mod standings;
 mod text;
 
-pub use ending::trial;
+pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
 pub use games::{line, named};
 pub use pgn::{PgnError, pgn};
