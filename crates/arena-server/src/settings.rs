@@ -323,8 +323,8 @@ impl Settings {
             if types.iter().any(|other| other.id() == name) {
                 return Err(refuse("is there twice".to_owned()));
             }
-            let known = arena_challenges::BUILTIN.join(", ");
-            let challenge = arena_challenges::builtin(name, options)
+            let known = arena_catalogue::challenges().collect::<Vec<_>>().join(", ");
+            let challenge = arena_catalogue::challenge(name, options)
                 .ok_or_else(|| refuse(format!("no such challenge; there are: {known}")))?
                 .map_err(|error| refuse(format!("options: {error}")))?;
             types.push(challenge);
