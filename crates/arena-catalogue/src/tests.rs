@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Events, House, InviteCode, Party, Patience, Phase, Seat, Seed, Session, SessionFacts, SessionId,
-    Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Events, House, InviteCode, Party, Patience, Phase, Seat, Seed, Session, SessionFacts,
+    SessionId, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
@@ -27,9 +27,8 @@ impl Table {
     fn new(id: &str, options: Value, seed: u64) -> Table {
         let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
         let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
-        let invites: Vec<InviteCode> = (1..=challenge.metadata().players)
-            .map(|number| format!("inv_{}", code(number)).parse().unwrap())
-            .collect();
+        let invites: Vec<InviteCode> =
+            (1..=challenge.metadata().players).map(|number| format!("inv_{}", code(number)).parse().unwrap()).collect();
         let facts = SessionFacts {
             id: code(0).parse::<SessionId>().unwrap(),
             challenge: id.to_owned(),
@@ -112,7 +111,8 @@ impl Table {
         }
         self.told = self.log.len();
         for attribution in &self.session.attributions {
-            writeln!(text, "{} did {} to {}", attribution.from.number(), attribution.kind, attribution.to.number()).unwrap();
+            writeln!(text, "{} did {} to {}", attribution.from.number(), attribution.kind, attribution.to.number())
+                .unwrap();
         }
         text
     }
@@ -307,10 +307,20 @@ fn refused(id: &str, options: Value, expected: Expect) {
 fn options_that_make_no_game_are_refused() {
     refused("chess", json!({"players": 3}), expect!["players must be 2, not 3"]);
     refused("snake", json!({"players": 9}), expect!["players must be 2 to 8, not 9"]);
-    refused("snake", json!({"players": 8, "grid_width": 3, "grid_height": 3}), expect!["a grid of 3 by 3 has room for 2 snakes that don't touch, not for 8"]);
+    refused(
+        "snake",
+        json!({"players": 8, "grid_width": 3, "grid_height": 3}),
+        expect!["a grid of 3 by 3 has room for 2 snakes that don't touch, not for 8"],
+    );
     refused("snake", json!({"turnMs": 10}), expect!["turnMs must be 1000 to 604800000, not 10"]);
     refused("snake", json!({"turnMs": "long"}), expect![[r#"turnMs must be a whole number, not "long""#]]);
-    refused("snake", json!({"turns": 10}), expect!["snake, option `turns`: unknown field `turns`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`"]);
+    refused(
+        "snake",
+        json!({"turns": 10}),
+        expect![
+            "snake, option `turns`: unknown field `turns`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`"
+        ],
+    );
     refused("cherry-picker", json!({"players": 1}), expect!["players must be 2 to 8, not 1"]);
 }
 
@@ -350,7 +360,8 @@ fn psi_without_a_server() {
     assert!(set.starts_with("Your private set is: {") && first["messages"].as_array().unwrap().len() == 1);
     let other = in_order(&*psi, 1)["you"].as_str().unwrap().to_owned();
     let chat = json!([{"action": "chat", "content": "hello"}, {"action": "chat", "content": "psst", "to": other}]);
-    let bad = r#"[{"action":"guess","content":"none"},{"action":"fly"},{"action":"chat","content":"x","to":"nobody"},7]"#;
+    let bad =
+        r#"[{"action":"guess","content":"none"},{"action":"fly"},{"action":"chat","content":"x","to":"nobody"},7]"#;
     let mut told = epoch(&mut *psi, &[Some(&chat.to_string()), Some(bad)]);
     told += &epoch(&mut *psi, &[Some(r#"[{"action":"guess","content":[1]}]"#), None]);
     told += &epoch(&mut *psi, &[None, Some(r#"[{"action":"guess","content":"1"}]"#)]);

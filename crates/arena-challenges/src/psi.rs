@@ -45,7 +45,8 @@ pub struct Psi {
 
 impl Rules for Psi {
     const ID: &'static str = "psi";
-    const DESCRIPTION: &'static str = "Find the numbers that you and the others have in common, and give away nothing else.";
+    const DESCRIPTION: &'static str =
+        "Find the numbers that you and the others have in common, and give away nothing else.";
     const SEATS: RangeInclusive<usize> = 2..=10;
     const OVERRIDABLE: &'static [&'static str] = &["range", "intersectionSize", "setSize"];
     type Options = PsiOptions;

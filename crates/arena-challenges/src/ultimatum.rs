@@ -63,7 +63,8 @@ struct Offer {
 
 impl Rules for Ultimatum {
     const ID: &'static str = "ultimatum";
-    const DESCRIPTION: &'static str = "Agree on how to split an amount, for more than the least that you would settle for.";
+    const DESCRIPTION: &'static str =
+        "Agree on how to split an amount, for more than the least that you would settle for.";
     const SEATS: RangeInclusive<usize> = 2..=10;
     const OVERRIDABLE: &'static [&'static str] = &["total", "maxRounds", "reservationMax"];
     type Options = UltimatumOptions;

@@ -149,8 +149,7 @@ New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
 Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
 the end of an epoch collide: the one that carries less survives and gets the other's food; between equals lots are drawn. At most 32 \
 actors and 8 bases.";
-    const ACTIONS: &'static [(&'static str, &'static str)] =
-        &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
+    const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
     const OVERRIDABLE: &'static [&'static str] = MAP;
     const CARD: (&'static str, &'static str) = ("#a3324a", "cherry");
 }

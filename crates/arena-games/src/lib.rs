@@ -70,7 +70,7 @@ mod tests {
     fn what_comes_after_the_end_of_a_game_changes_nothing() {
         for game_type in &GAMES {
             let mut game = start(game_type, 2, 1, json!({"n_epochs": 3}));
-            let act = |state: &serde_json::Value| {
+            let act = |state: &Value| {
                 let to = state["legal_moves"][0].as_str().unwrap_or("UP");
                 json!([{"action": "move", "move": to, "actor_id": state["actors"][0]["id"], "target": [20, 20]}])
             };

@@ -5,7 +5,9 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_model::{AgentId, AnyGame, Events, GameType, OptionsError, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict};
+use arena_model::{
+    AgentId, AnyGame, Events, GameType, OptionsError, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict,
+};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 

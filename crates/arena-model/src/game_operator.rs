@@ -54,6 +54,9 @@ pub struct GameOptions<G: Game> {
     game: std::marker::PhantomData<fn() -> G>,
 }
 
+/// The longest reason of somebody who resigns, in characters: all are told of it.
+const MAX_REASON: usize = 500;
+
 /// The usual time for an answer, in milliseconds: language models think long.
 const TURN_MS: u64 = 120_000;
 
@@ -184,13 +187,15 @@ impl<G: Hosted> Rules for GameOperator<G> {
         let methods = own.chain([
             Method {
                 name: "actions".to_owned(),
-                description: "Your answer in this epoch: a JSON list of actions, each an object with a key `action`, such as \
+                description:
+                    "Your answer in this epoch: a JSON list of actions, each an object with a key `action`, such as \
                               `[{\"action\": \"move\", …}]`. It may be empty where the game lets you do nothing."
-                    .to_owned(),
+                        .to_owned(),
             },
             Method {
                 name: "resign".to_owned(),
-                description: "Leave the game, which loses it. The content is the reason, if you care to give one.".to_owned(),
+                description: "Leave the game, which loses it. The content is the reason, if you care to give one."
+                    .to_owned(),
             },
         ]);
         let (color, icon) = G::CARD;
@@ -249,8 +254,8 @@ impl<G: Hosted> Operator for GameOperator<G> {
         }
         let list = match method {
             "resign" => {
-                let why = content.trim();
-                self.take_out(table, seat, "RESIGNED", if why.is_empty() { "gave up" } else { why });
+                let why: String = content.trim().chars().take(MAX_REASON).collect();
+                self.take_out(table, seat, "RESIGNED", if why.is_empty() { "gave up" } else { &why });
                 self.settle(table);
                 return Ok(());
             }
@@ -287,10 +292,8 @@ impl<G: Hosted> Operator for GameOperator<G> {
     }
 
     fn deadline(&mut self, table: &mut Table<'_>) {
-        let silent: Vec<Seat> = table
-            .seats()
-            .filter(|seat| self.seats[seat.0] == Standing::In && self.is_asked(*seat))
-            .collect();
+        let silent: Vec<Seat> =
+            table.seats().filter(|seat| self.seats[seat.0] == Standing::In && self.is_asked(*seat)).collect();
         let detail = format!("no answer within {} s", self.options.turn_ms as f64 / 1000.0);
         for seat in silent {
             self.take_out(table, seat, Verdict::Timeout.name(), &detail);
@@ -383,7 +386,9 @@ impl<G: Hosted> GameOperator<G> {
     /// Plays the epoch with what has been sealed, and says who has lost by what it did.
     fn play(&mut self, table: &mut Table<'_>) -> Vec<Forfeit> {
         let lists = self.seats.iter_mut().map(|seat| match std::mem::replace(seat, Standing::In) {
-            Standing::Sealed(list) => Some(serde_json::from_str(&list).expect("its types were checked when it was sealed")),
+            Standing::Sealed(list) => {
+                Some(serde_json::from_str(&list).expect("its types were checked when it was sealed"))
+            }
             Standing::In => None,
             Standing::Out => {
                 *seat = Standing::Out;
@@ -398,8 +403,10 @@ impl<G: Hosted> GameOperator<G> {
             self.take_out(table, forfeit.seat, forfeit.verdict.name(), &forfeit.detail);
         }
         for rejected in events.rejections().chunk_by(|one, two| one.seat == two.seat) {
-            let list: Vec<Value> =
-                rejected.iter().map(|Rejected { index, reason, .. }| json!({"index": index, "reason": reason})).collect();
+            let list: Vec<Value> = rejected
+                .iter()
+                .map(|Rejected { index, reason, .. }| json!({"index": index, "reason": reason}))
+                .collect();
             let seat = Seat(rejected[0].seat);
             table.send(seat, json!({"epoch": self.epochs, "rejected": list}).to_string());
         }
@@ -455,7 +462,8 @@ impl<G: Hosted> GameOperator<G> {
         let scores = self.game().scores();
         let is_in = |seat: usize| self.seats[seat] != Standing::Out;
         // Whoever is out ranks below all who aren't, whatever its score.
-        let best = (0..scores.len()).filter(|seat| is_in(*seat)).map(|seat| scores[seat]).fold(f64::NEG_INFINITY, f64::max);
+        let best =
+            (0..scores.len()).filter(|seat| is_in(*seat)).map(|seat| scores[seat]).fold(f64::NEG_INFINITY, f64::max);
         let winners: Vec<usize> = (0..scores.len()).filter(|seat| is_in(*seat) && scores[*seat] == best).collect();
         for seat in table.seats() {
             table.score(seat).utility = match (winners.contains(&seat.0), winners.len()) {
@@ -509,7 +517,8 @@ fn one_action(method: &str, content: &str) -> Result<String, Rejection> {
 
 /// Refuses a list in which anything has a wrong type.
 fn check_types<G: Game>(list: &str) -> Result<(), Rejection> {
-    let raw: Vec<&RawValue> = serde_json::from_str(list).map_err(|_| invalid("the actions aren't a JSON list".to_owned()))?;
+    let raw: Vec<&RawValue> =
+        serde_json::from_str(list).map_err(|_| invalid("the actions aren't a JSON list".to_owned()))?;
     if raw.len() > MAX_ACTIONS {
         return Err(invalid(format!("{} actions, and {MAX_ACTIONS} are the most", raw.len())));
     }

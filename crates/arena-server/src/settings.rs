@@ -52,7 +52,7 @@ impl Default for Settings {
     }
 }
 
-/// All built-in challenges, each with the strategies that tell something about it.
+/// All that is built in, each with the strategies that tell something about it.
 fn default_challenges() -> Vec<ChallengeSettings> {
     let challenge = |name: &str, scoring: &[&str]| ChallengeSettings {
         name: name.to_owned(),
@@ -64,6 +64,10 @@ fn default_challenges() -> Vec<ChallengeSettings> {
         challenge("ultimatum", &["win-rate", "red-team", "consecutive"]),
         challenge("millionaire", &["win-rate", "red-team", "consecutive"]),
         challenge("dining-cryptographers", &["win-rate", "consecutive"]),
+        challenge("snake", &["win-rate", "consecutive"]),
+        challenge("chess", &["win-rate", "consecutive"]),
+        challenge("food-catcher", &["win-rate", "consecutive"]),
+        challenge("cherry-picker", &["win-rate", "consecutive"]),
     ]
 }
 
