@@ -26,9 +26,9 @@ const NAME: &str = "turns";
 
 /// A game that everybody plays: Morphy's at the opera, up to the move before mate.
 const GAME: [&str; 32] = [
-    "e2e4", "e7e5", "g1f3", "d7d6", "d2d4", "c8g4", "d4e5", "g4f3", "d1f3", "d6e5", "f1c4", "g8f6", "f3b3", "d8e7", "b1c3",
-    "c7c6", "c1g5", "b7b5", "c3b5", "c6b5", "c4b5", "b8d7", "e1c1", "a8d8", "d1d7", "d8d7", "h1d1", "e7e6", "b5d7", "f6d7",
-    "b3b8", "d7b8",
+    "e2e4", "e7e5", "g1f3", "d7d6", "d2d4", "c8g4", "d4e5", "g4f3", "d1f3", "d6e5", "f1c4", "g8f6", "f3b3", "d8e7",
+    "b1c3", "c7c6", "c1g5", "b7b5", "c3b5", "c6b5", "c4b5", "b8d7", "e1c1", "a8d8", "d1d7", "d8d7", "h1d1", "e7e6",
+    "b5d7", "f6d7", "b3b8", "d7b8",
 ];
 
 /// A rate counts as reached from this share on: the last moves end a little after their intended start.
@@ -117,7 +117,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report.p99(NAME, "a move, from its intended time", summary).goal(Goal::AtMost(20.0));
     report.row(NAME, "errors", faults.count() as f64, "").goal(Goal::AtMost(0.0));
     report.faults(NAME, &faults);
-    report.detail(NAME, "moves", json!({"rate": rate, "games": games, "latencies": summary, "metronome_late": late.summary()}));
+    report.detail(
+        NAME,
+        "moves",
+        json!({"rate": rate, "games": games, "latencies": summary, "metronome_late": late.summary()}),
+    );
     Ok(())
 }
 
@@ -128,8 +132,7 @@ fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
         let mut connection = Connection::open(address).await?;
         let mut tables = Vec::new();
         for _ in 0..games {
-            let psi::Invited { id, mut invites } =
-                psi::create_of("chess", &mut connection, Opposite::Arena).await?;
+            let psi::Invited { id, mut invites } = psi::create_of("chess", &mut connection, Opposite::Arena).await?;
             for invite in &invites {
                 psi::join(&mut connection, invite).await?;
             }

@@ -170,7 +170,8 @@ impl<G: Hosted> Rules for GameOperator<G> {
              1. When all {players} players have joined, the operator tells each in private its id, which is also its name for the \
              others, and the constants of the game: `{{\"set_agent_id\": …, \"config\": {{…}}}}`.\n\
              2. In each epoch it sends the state: `{{\"world_state\": {{…}}, \"asked\": [ids], \"deadline\": …}}`. If your id is \
-             among `asked`, answer once. You have {seconds} seconds; `deadline` is in milliseconds since 1970.\n\
+             among `asked`, answer once, before the `deadline`, which is in milliseconds since 1970. The constant `step_time_limit` \
+             says how many milliseconds you have, {seconds} s unless the session was created with another `turnMs`.\n\
              3. Answer with the method `actions` and a JSON list of your actions, or, if one action is all that you want, with the \
              action's own method. What you answer is sealed until all who were asked have answered. What can't be taken is \
              refused and changes nothing; try again.\n\
