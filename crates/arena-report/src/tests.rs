@@ -30,7 +30,7 @@ fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize
         stop: None,
         seed,
     };
-    let game = arena_games::find(game).unwrap();
+    let game = arena_catalogue::game(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
     for _ in 0..games {
         let next = record.schedule.pending().next().cloned();
