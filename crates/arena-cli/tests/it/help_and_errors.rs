@@ -53,6 +53,7 @@ fn every_verb_has_help_with_examples() {
         demo
         match
         tournament
+        rate
         agent
         replay
         challenges
@@ -67,6 +68,7 @@ fn every_verb_has_help_with_examples() {
         tournament run
         tournament resume
         tournament standings
+        tournament rate
         agent check
         replay show
         replay verify
