@@ -12,7 +12,7 @@ mod standings;
 mod text;
 
 pub use ending::trial;
-pub use export::{csv, json, markdown};
+pub use export::{csv, json, markdown, plain};
 pub use games::{line, named};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arena_ratings::EloModel;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::PlayArgs;
+use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
 /// What can be done with tournaments.
 #[derive(Debug, Subcommand)]
@@ -47,6 +47,9 @@ Examples:
   arena tournament standings snakes --markdown > STANDINGS.md
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
+    /// Rate the results in files and folders, by all systems side by side: the same as `arena rate`.
+    #[command(after_help = RATE_EXAMPLES)]
+    Rate(RateArgs),
 }
 
 /// Options of `arena tournament run`.
