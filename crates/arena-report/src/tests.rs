@@ -3,7 +3,8 @@
 use arena_match::tournament::{Entrant, GameLine, Plan, Reach, Record, TimePart};
 use arena_match::{Dialect, Outcome};
 use arena_model::{Seed, Verdict};
-use arena_tournament::{Format, Shape};
+use arena_ratings::{EloModel, Sprt};
+use arena_tournament::{Format, Shape, Stop};
 use expect_test::{Expect, expect};
 
 use crate::{csv, json, line, markdown};
@@ -11,6 +12,14 @@ use crate::{csv, json, line, markdown};
 /// A tournament in which scores follow from the names, of which the first `games` have been played. An agent called `crash` is
 /// disqualified in all its games, and games of the agents `even` and `equal` are drawn.
 fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
+    let rounds = format.usual_rounds(names.len());
+    let shape =
+        Shape { format, agents: names.len(), rounds, seats, paired: true, stop: None, seed: Seed::from_number(5) };
+    record_of(game, names, shape, games)
+}
+
+/// The same of any shape.
+fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
     let entrant = |name: &&str| Entrant {
         name: (*name).to_owned(),
         version: None,
@@ -19,16 +28,6 @@ fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize
         reach: Reach::Url(format!("http://127.0.0.1/{name}")),
         files: Vec::new(),
         sha256: None,
-    };
-    let seed = Seed::from_number(5);
-    let shape = Shape {
-        format,
-        agents: names.len(),
-        rounds: format.usual_rounds(names.len()),
-        seats,
-        paired: true,
-        stop: None,
-        seed,
     };
     let game = arena_catalogue::game(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
@@ -54,7 +53,7 @@ fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize
             scores,
             details: verdicts.iter().map(detail).collect(),
             verdicts,
-            faults: vec![0; seats],
+            faults: vec![0; shape.seats],
             seed: fixture.seed.reveal(),
             epochs: 9,
             outcome: Outcome {
@@ -298,4 +297,151 @@ fn files_for_other_programs() {
         {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
         {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
         {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
+}
+
+/// A test of at most so many rounds that is broken off after `games` games.
+fn tested(names: &[&str], paired: bool, rounds: usize, games: usize) -> Record {
+    let sprt = Sprt::new(0.0, 50.0, 0.05, 0.05, EloModel::Normalized).unwrap();
+    let (format, stop, seed) = (Format::RoundRobin, Some(Stop::Sprt(sprt)), Seed::from_number(5));
+    record_of("chess", names, Shape { format, agents: 2, rounds, seats: 2, paired, stop, seed }, games)
+}
+
+#[test]
+fn a_test_before_its_first_game() {
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, paired games, seed 5
+
+        0 of 600 games played.
+
+        | rank | name | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|
+        | 1 | new | 0 | 0 | 0 | 0 | 0 | 0.0 |
+        | 1 | older | 0 | 0 | 0 | 0 | 0 | 0.0 |
+
+        ```
+        LLR: 0.00 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | new | older |
+        |---|--:|--:|
+        | new | · | · |
+        | older | · | · |
+
+    "#]].assert_eq(&markdown(&tested(&["new", "older"], true, 300, 0)));
+}
+
+#[test]
+fn a_test_that_is_decided() {
+    let record = tested(&["new", "older"], true, 300, 600);
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, paired games, seed 5
+
+        34 of 34 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | new | 368 | -92 +∞ | 1 | 34 | 34 | 0 | 0 | 34 | 100.0 |
+        | 2 | older | -368 | -∞ +92 | 2 | 34 | 0 | 34 | 0 | 0 | 0.0 |
+
+        ```
+        Elo: inf +/- nan, nElo: nan +/- nan
+        LOS: 100.00 %, DrawRatio: 0.00 %, PairsRatio: inf
+        Ptnml(0-2): [0, 0, 0, 0, 17]
+        LLR: 3.09 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | new | older |
+        |---|--:|--:|
+        | new | · | 34/34 |
+        | older | 0/34 | · |
+
+        - SPRT \[0.00, 50.00\]: H1 was accepted after 34 games: new is more than 0 normalised Elo above older
+        - 34 games more, if older won them all against new, would end the lead of new in Elo
+    "#]].assert_eq(&markdown(&record));
+    expect![[r#"{"sprt":{"alpha":0.05,"beta":0.05,"counts":{"pentanomial":[0,0,0,0,17]},"difference":{"elo":null,"elo_high":null,"elo_low":null,"likelihood_of_superiority":1.0,"normalised":null,"normalised_error":null,"score":1.0},"elo0":0.0,"elo1":50.0,"games":34,"llr":3.0914752595531536,"lower":-2.9444389791664403,"model":"normalized","upper":2.9444389791664403,"verdict":"accept_h1"}}"#]].assert_eq(&json(&record)["stop"].to_string());
+}
+
+#[test]
+fn a_test_of_single_games() {
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, single games, seed 5
+
+        7 of 300 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | even | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
+        | 1 | equal | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
+
+        ```
+        Elo: 0.00 +/- 0.00, nElo: nan +/- nan
+        LOS: 50.00 %, DrawRatio: 100.00 %
+        Games: 7, Wins: 0, Losses: 0, Draws: 7
+        LLR: -0.14 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | even | equal |
+        |---|--:|--:|
+        | even | · | 3.5/7 |
+        | equal | 3.5/7 | · |
+
+    "#]].assert_eq(&markdown(&tested(&["even", "equal"], false, 300, 7)));
+}
+
+#[test]
+fn a_test_that_is_never_decided() {
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 10 rounds, paired games, seed 5
+
+        20 of 20 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | even | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
+        | 1 | equal | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
+
+        ```
+        Elo: 0.00 +/- 0.00, nElo: nan +/- nan
+        LOS: 50.00 %, DrawRatio: 100.00 %, PairsRatio: nan
+        Ptnml(0-2): [0, 0, 10, 0, 0]
+        LLR: -0.40 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | even | equal |
+        |---|--:|--:|
+        | even | · | 10/20 |
+        | equal | 10/20 | · |
+
+        - SPRT \[0.00, 50.00\]: undecided after 20 games, which is as many as there may be
+    "#]].assert_eq(&markdown(&tested(&["even", "equal"], true, 10, 600)));
+}
+
+#[test]
+fn an_adaptive_tournament_with_an_agent_that_crashes() {
+    let names = ["even", "equal", "crash"];
+    let (format, stop, seed) = (Format::Adaptive, Some(Stop::Margin(100.0)), Seed::from_number(5));
+    let shape = Shape { format, agents: 3, rounds: 300, seats: 2, paired: true, stop, seed };
+    let record = record_of("snake", &names, shape, 600);
+    expect![[r#"
+        snake: adaptive of 3 agents, until ratings are sure to ±100 Elo, at most 600 games, paired games, seed 5
+
+        66 of 66 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | even | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
+        | 1 | equal | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
+        | 3 | crash | -2900 | -∞ +445 | 3 | 36 | 0 | 36 | 0 | 0 | 0.0 | 36 |
+
+        |  | even | equal | crash |
+        |---|--:|--:|--:|
+        | even | · | 15/30 | 18/18 |
+        | equal | 15/30 | · | 18/18 |
+        | crash | 0/18 | 0/18 | · |
+
+        - all ratings are sure to ±100 Elo after 66 games, but for those that no result bounds on one side: crash
+        - crash was disqualified in 36 of 36 games (36 × CRASHED); the first was game 1: exited with code 1
+    "#]]
+    .assert_eq(&markdown(&record));
+    expect![[r#"{"margin":100.0,"unsure":["crash"]}"#]].assert_eq(&json(&record)["stop"].to_string());
 }
