@@ -20,7 +20,7 @@ pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
-pub use tournament::{FormatArg, PictureArg, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]

@@ -6,6 +6,7 @@ use arena_match::tournament::Record;
 use arena_tournament::{cross_table, standings};
 use serde_json::{Value, json};
 
+use crate::ending;
 use crate::ratings::{Rating, Ratings};
 use crate::standings::{Grid, cross, fates, grid, played, remarks, title};
 use crate::text::printable;
@@ -56,7 +57,7 @@ pub fn json(record: &Record) -> Value {
         }
     }
     let plan = &record.plan;
-    json!({
+    let mut told = json!({
         "game": plan.game,
         "options": plan.options,
         "format": plan.format,
@@ -66,11 +67,15 @@ pub fn json(record: &Record) -> Value {
         "seed": plan.seed,
         "complete": record.schedule.is_complete(),
         "games_played": record.schedule.games_played(),
-        "games": record.schedule.least_games(),
+        "games": record.schedule.games(),
         "standings": lines,
         "cross_table": pairs,
         "remarks": remarks(record),
-    })
+    });
+    if let Some(stop) = ending::json(record) {
+        told["stop"] = stop;
+    }
+    told
 }
 
 /// The standings as comma-separated values. Source: RFC 4180.
@@ -86,9 +91,10 @@ pub fn csv(record: &Record) -> String {
 
 /// The standings and the cross table in Markdown.
 pub fn markdown(record: &Record) -> String {
+    let trial = ending::trial(record).map(|trial| format!("```\n{trial}\n```\n\n")).unwrap_or_default();
     let remarks: String = remarks(record).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
     format!(
-        "{}\n\n{}.\n\n{}\n{}\n{remarks}",
+        "{}\n\n{}.\n\n{}\n{trial}{}\n{remarks}",
         plain(&title(record)),
         played(record),
         table(&grid(record), 2),

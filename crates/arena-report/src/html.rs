@@ -5,9 +5,10 @@
 
 use arena_match::SandboxMode;
 use arena_match::tournament::{GameLine, Record};
-use arena_tournament::{Format, standings};
+use arena_tournament::{Format, Stop, standings};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
+use crate::ending::{trial, verdict};
 use crate::games::named;
 use crate::ratings::Ratings;
 use crate::reproduce::{command, seed};
@@ -51,6 +52,8 @@ pub fn html(record: &Record) -> String {
                     section {
                         h2 { "Standings" }
                         (standings_table(record, ratings.as_ref()))
+                        @if let Some(trial) = trial(record) { pre { (trial) } }
+                        @if let Some(verdict) = verdict(record) { p { (shown(&verdict)) "." } }
                         @if let Some(lead) = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record)) {
                             p { (shown(&lead)) "." }
                         }
@@ -213,6 +216,7 @@ fn one_game(record: &Record, game: &GameLine) -> Markup {
             td { (result) }
             td.prose {
                 (game.outcome.termination)
+                @if !record.schedule.counts(game.fixture) { "; played beyond the decision, doesn't count" }
                 @for (name, verdict, detail) in verdicts {
                     "; " (shown(name)) ": " (verdict) @if let Some(detail) = detail { ", " (shown(detail)) }
                 }
@@ -287,6 +291,22 @@ fn method(record: &Record, is_rated: bool) -> Markup {
                     "A meeting of agents is " (plan.seats) " games with one seed, with each agent on each seat once, so that neither luck nor a better "
                     "seat decides."
                 }
+            }
+            @if plan.format == Format::Adaptive {
+                p {
+                    "Who met whom was chosen as the games went, by what a game would tell about the ratings that were least sure. So agents met "
+                    "opponents of different strength, and Elo, which allows for that, says more than points do."
+                }
+            }
+            @match plan.stop {
+                Some(Stop::Sprt(_)) => p {
+                    "The games ended when a sequential probability ratio test was decided, whose error rates hold. Elo and its interval are told "
+                    "as if the number of games had been fixed."
+                }
+                Some(Stop::Margin(_)) => p {
+                    "The games ended when all intervals were narrow enough. They are told as if the number of games had been fixed."
+                }
+                None => {}
             }
             @if is_rated {
                 p {

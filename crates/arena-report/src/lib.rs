@@ -4,6 +4,7 @@
 //! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
 //! those who ask.
 
+mod ending;
 mod export;
 mod games;
 mod html;
@@ -14,6 +15,7 @@ mod standings;
 mod svg;
 mod text;
 
+pub use ending::trial;
 pub use export::{csv, json, markdown};
 pub use games::{line, named};
 pub use html::{HTML_POLICY, html};

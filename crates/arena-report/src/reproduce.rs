@@ -5,7 +5,8 @@ use std::path::Path;
 
 use arena_match::tournament::{Entrant, Plan, Reach, Record};
 use arena_match::{Dialect, Limits, SandboxMode};
-use arena_tournament::Format;
+use arena_tournament::{Format, Stop};
+use serde_json::Value;
 
 use crate::text::shell_word;
 
@@ -29,9 +30,25 @@ pub fn command(record: &Record) -> String {
     if plan.format != Format::RoundRobin {
         add("--format", plan.format.to_string());
     }
-    add("--rounds", plan.rounds.to_string());
+    match plan.format {
+        Format::Adaptive => add("--games", (plan.rounds * if plan.paired { plan.seats } else { 1 }).to_string()),
+        _ => add("--rounds", plan.rounds.to_string()),
+    }
     add("--seats", plan.seats.to_string());
     add("--seed", seed(plan));
+    match plan.stop {
+        Some(Stop::Margin(margin)) => add("--until-margin", margin.to_string()),
+        // Its numbers are called in the plan what they are called on the command line.
+        Some(Stop::Sprt(sprt)) => {
+            if let Ok(Value::Object(parts)) = serde_json::to_value(sprt) {
+                let part = |(key, value): (&String, &Value)| {
+                    format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                };
+                add("--sprt", parts.iter().map(part).collect::<Vec<_>>().join(","));
+            }
+        }
+        None => {}
+    }
     for (key, value) in &plan.options {
         add("--set", format!("{key}={value}"));
     }
@@ -58,7 +75,7 @@ pub fn command(record: &Record) -> String {
     if let Some(first) = plan.agents.first().map(|agent| agent.dialect)
         && first != Dialect::default()
         && plan.agents.iter().all(|agent| agent.dialect == first)
-        && let Ok(serde_json::Value::String(name)) = serde_json::to_value(first)
+        && let Ok(Value::String(name)) = serde_json::to_value(first)
     {
         add("--dialect", name);
     }

@@ -3,7 +3,8 @@
 use arena_match::tournament::{Entrant, GameLine, Plan, Reach, Record, TimePart};
 use arena_match::{Dialect, Outcome};
 use arena_model::{Seed, Verdict};
-use arena_tournament::{Format, Shape};
+use arena_ratings::{EloModel, Sprt};
+use arena_tournament::{Format, Shape, Stop};
 use expect_test::{Expect, expect};
 
 use crate::{command, csv, html, json, line, markdown};
@@ -21,8 +22,15 @@ pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: u
         sha256: None,
     };
     let seed = Seed::from_number(5);
-    let shape =
-        Shape { format, agents: names.len(), rounds: format.usual_rounds(names.len()), seats, paired: true, seed };
+    let shape = Shape {
+        format,
+        agents: names.len(),
+        rounds: format.usual_rounds(names.len()),
+        seats,
+        paired: true,
+        stop: None,
+        seed,
+    };
     let game = arena_games::find(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
     for _ in 0..games {
@@ -357,4 +365,29 @@ fn a_tournament_can_be_typed_again() {
             --step-ms 70 \
             -- python3 '/bots/my bot.py' --level 3"#]]
     .assert_eq(&command(&record));
+}
+
+#[test]
+fn what_ends_a_tournament_is_typed_too() {
+    let mut record = record("snake", Format::RoundRobin, &["a", "b"], 2, 0);
+    let sprt = Sprt::new(0.0, 5.0, 0.05, 0.1, EloModel::Normalized).unwrap();
+    record.plan.stop = Some(Stop::Sprt(sprt));
+    expect![[r#"
+        arena tournament run snake \
+            --agent a=http://127.0.0.1/a \
+            --agent b=http://127.0.0.1/b \
+            --rounds 1 \
+            --seats 2 \
+            --seed 5 \
+            --sprt alpha=0.05,beta=0.1,elo0=0.0,elo1=5.0,model=normalized"#]].assert_eq(&command(&record));
+    (record.plan.format, record.plan.rounds, record.plan.stop) = (Format::Adaptive, 40, Some(Stop::Margin(30.0)));
+    expect![[r#"
+        arena tournament run snake \
+            --agent a=http://127.0.0.1/a \
+            --agent b=http://127.0.0.1/b \
+            --format adaptive \
+            --games 80 \
+            --seats 2 \
+            --seed 5 \
+            --until-margin 30"#]].assert_eq(&command(&record));
 }

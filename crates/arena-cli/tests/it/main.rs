@@ -14,6 +14,7 @@ mod log;
 mod matches;
 mod play;
 mod program;
+mod python_client;
 mod replay;
 mod tournament;
 mod trouble;

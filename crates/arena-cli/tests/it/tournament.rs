@@ -153,7 +153,8 @@ fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
         let end = run_all(&args);
         assert_eq!(end.code, 0, "{end:#?}");
         assert_eq!(lab.results(&whole), lab.results(&broken), "{format}, {chance}");
-        for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--pgn"]] {
+        for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]]
+        {
             assert_eq!(lab.standings(&whole, form), lab.standings(&broken, form), "{format}, {chance}");
         }
     }

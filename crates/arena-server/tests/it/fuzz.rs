@@ -13,10 +13,8 @@ use std::{env, fs};
 
 use arena_model::ChallengeType;
 use arena_server::Settings;
-use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret};
+use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
-
-use crate::mcp::python;
 
 /// Cases per route and sort of data in the short form.
 const EXAMPLES: &str = "50";
@@ -156,7 +154,7 @@ fn run(name: &str, stage: &Stage) -> Output {
         Ok(seed) => format!("--seed={seed}"),
         Err(_) => "--generation-deterministic".to_owned(),
     };
-    Command::new(python())
+    Command::new(python(env!("CARGO_TARGET_TMPDIR")))
         .current_dir(&folder)
         .env("ARENA_FUZZ_SEEDS", folder.join("seeds.json"))
         .env("ARENA_FUZZ_TOKEN", known_admin_token().reveal())
