@@ -2,7 +2,7 @@
 
 mod ending;
 mod entrants;
-mod tables;
+pub mod tables;
 mod watch;
 
 use std::fs;
@@ -25,6 +25,7 @@ use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
+use crate::rate;
 
 use watch::Watcher;
 
@@ -34,6 +35,7 @@ pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
         TournamentVerb::Run(args) => begin(&args, style),
         TournamentVerb::Resume(args) => resume(&args, style),
         TournamentVerb::Standings(args) => show(&args, style),
+        TournamentVerb::Rate(args) => rate::run(&args, style),
     }
 }
 

@@ -78,15 +78,9 @@ pub fn json(record: &Record) -> Value {
     told
 }
 
-/// The standings as comma-separated values. Source: RFC 4180.
+/// The standings as comma-separated values.
 pub fn csv(record: &Record) -> String {
-    let Grid { header, rows } = grid(record);
-    let cell = |text: &String| match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.clone(),
-    };
-    let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-    [header].iter().chain(&rows).map(line).collect()
+    grid(record).csv()
 }
 
 /// The standings and the cross table in Markdown.
@@ -97,24 +91,36 @@ pub fn markdown(record: &Record) -> String {
         "{}\n\n{}.\n\n{}\n{trial}{}\n{remarks}",
         plain(&title(record)),
         played(record),
-        table(&grid(record), 2),
-        table(&cross(record), 1)
+        grid(record).markdown(2),
+        cross(record).markdown(1)
     )
 }
 
-/// A table whose columns from `numbers` on are numbers.
-fn table(grid: &Grid, numbers: usize) -> String {
-    let row = |cells: &Vec<String>| {
-        let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule = |column: usize| if column >= numbers { "--:|" } else { "---|" };
-    let rules: String = (0..grid.header.len()).map(rule).collect();
-    format!("{}|{rules}\n{}", row(&grid.header), grid.rows.iter().map(row).collect::<String>())
+impl Grid {
+    /// As comma-separated values. Source: RFC 4180.
+    pub fn csv(&self) -> String {
+        let cell = |text: &String| match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.clone(),
+        };
+        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        [&self.header].into_iter().chain(&self.rows).map(line).collect()
+    }
+
+    /// As a table in Markdown, whose columns from `numbers` on are numbers.
+    pub fn markdown(&self, numbers: usize) -> String {
+        let row = |cells: &Vec<String>| {
+            let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let rule = |column: usize| if column >= numbers { "--:|" } else { "---|" };
+        let rules: String = (0..self.header.len()).map(rule).collect();
+        format!("{}|{rules}\n{}", row(&self.header), self.rows.iter().map(row).collect::<String>())
+    }
 }
 
 /// A text that means nothing to Markdown but itself.
-fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut plain = String::new();
     for char in printable(text).replace('\n', " ").chars() {
         if "\\`*_[]<>|#".contains(char) {

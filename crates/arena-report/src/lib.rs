@@ -16,7 +16,7 @@ mod svg;
 mod text;
 
 pub use ending::trial;
-pub use export::{csv, json, markdown};
+pub use export::{csv, json, markdown, plain};
 pub use games::{line, named};
 pub use html::{HTML_POLICY, html};
 pub use pgn::{PgnError, pgn};

@@ -31,7 +31,7 @@ pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: u
         stop: None,
         seed,
     };
-    let game = arena_games::find(game).unwrap();
+    let game = arena_catalogue::game(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
     for _ in 0..games {
         let next = record.schedule.pending().next().cloned();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use arena_ratings::EloModel;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::PlayArgs;
+use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
 /// What can be done with tournaments.
 #[derive(Debug, Subcommand)]
@@ -49,6 +49,9 @@ Examples:
   arena tournament standings snakes --svg ratings > ratings.svg
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
+    /// Rate the results in files and folders, by all systems side by side: the same as `arena rate`.
+    #[command(after_help = RATE_EXAMPLES)]
+    Rate(RateArgs),
 }
 
 /// Options of `arena tournament run`.

@@ -197,7 +197,7 @@ impl Plan {
     /// # Errors
     /// When there is none of this name.
     pub fn game(&self) -> Result<&'static GameType, PlanError> {
-        arena_games::find(&self.game).ok_or_else(|| PlanError::Game(self.game.clone()))
+        arena_catalogue::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone()))
     }
 
     /// What its schedule is made of.

@@ -31,7 +31,7 @@ impl Stage {
     /// A server with one game that is over, two that go on, and seats that are free. Equal each time.
     fn new(keys: bool) -> Stage {
         let lab = Lab::new(7);
-        let challenges = arena_challenges::BUILTIN.iter().map(|id| builtin(id)).collect();
+        let challenges = arena_catalogue::challenges().map(builtin).collect();
         let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
@@ -58,7 +58,7 @@ impl Stage {
 }
 
 fn builtin(id: &str) -> Arc<dyn ChallengeType> {
-    arena_challenges::builtin(id, &Map::new()).expect("it is built in").expect("its defaults are good")
+    arena_catalogue::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
 }
 
 /// A game as its players know it.
