@@ -379,7 +379,8 @@ fn what_ends_a_tournament_is_typed_too() {
             --rounds 1 \
             --seats 2 \
             --seed 5 \
-            --sprt alpha=0.05,beta=0.1,elo0=0.0,elo1=5.0,model=normalized"#]].assert_eq(&command(&record));
+            --sprt alpha=0.05,beta=0.1,elo0=0.0,elo1=5.0,model=normalized"#]]
+    .assert_eq(&command(&record));
     (record.plan.format, record.plan.rounds, record.plan.stop) = (Format::Adaptive, 40, Some(Stop::Margin(30.0)));
     expect![[r#"
         arena tournament run snake \
@@ -389,5 +390,6 @@ fn what_ends_a_tournament_is_typed_too() {
             --games 80 \
             --seats 2 \
             --seed 5 \
-            --until-margin 30"#]].assert_eq(&command(&record));
+            --until-margin 30"#]]
+    .assert_eq(&command(&record));
 }
