@@ -22,7 +22,7 @@ pub use agent::{AgentVerb, CheckArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
-pub use tournament::{FormatArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]

@@ -7,11 +7,11 @@ use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{Format, Shape, Stop};
 use expect_test::{Expect, expect};
 
-use crate::{csv, json, line, markdown};
+use crate::{command, csv, html, json, line, markdown};
 
 /// A tournament in which scores follow from the names, of which the first `games` have been played. An agent called `crash` is
 /// disqualified in all its games, and games of the agents `even` and `equal` are drawn.
-fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
+pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
     let rounds = format.usual_rounds(names.len());
     let shape =
         Shape { format, agents: names.len(), rounds, seats, paired: true, stop: None, seed: Seed::from_number(5) };
@@ -294,9 +294,102 @@ fn files_for_other_programs() {
         {"against":"a|b","games":2,"name":"say \"hi\", c","points":0.0},
         {"against":"crash","games":2,"name":"say \"hi\", c","points":2.0},
         {"against":"a|b","games":2,"name":"crash","points":0.0},
-        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
-        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
-        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
+        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","place":1,"points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
+        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","place":1,"points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
+        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","place":1,"points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
+}
+
+/// Names as somebody chooses them who wants to be seen elsewhere.
+pub const HOSTILE: [&str; 4] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)> &amp; ]]>",
+    "a\u{202e}b\u{1b}[2J\u{ffff}\n\u{0}",
+    "crash",
+];
+
+#[test]
+fn a_report_has_no_tags_but_its_own() {
+    let page = html(&record("snake", Format::RoundRobin, &HOSTILE, 2, 99));
+    let mut tags: Vec<&str> = page
+        .split('<')
+        .skip(1)
+        .map(|rest| {
+            rest.split(|char: char| !char.is_ascii_alphanumeric() && char != '/' && char != '!').next().unwrap()
+        })
+        .filter(|tag| !tag.starts_with('/'))
+        .collect();
+    tags.sort_unstable();
+    tags.dedup();
+    expect!["!DOCTYPE bdi body circle code dd desc details div dl dt figcaption figure footer h1 h2 head header html line main meta p polygon polyline pre rect section span style summary svg table tbody td text th thead title tr"].assert_eq(&tags.join(" "));
+    let steers = |char: char| char.is_control() && char != '\n' || ('\u{202a}'..='\u{202e}').contains(&char);
+    assert_eq!(page.find(steers), None);
+    for text in ["&lt;script&gt;alert(1)&lt;/script&gt;", "a\\u{202e}b\\u{1b}[2J", "exited with code 1"] {
+        assert!(page.contains(text), "{text}");
+    }
+    // Nothing is fetched: no address but that which names the elements of pictures.
+    assert_eq!(page.replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1/", "").find("//"), None);
+}
+
+#[test]
+fn a_report_says_how_far_it_is() {
+    for (games, state) in [(0, "0 of 4 games played"), (3, "3 of 4 games played"), (4, "4 of 4 games played")] {
+        let page = html(&record("snake", Format::Gauntlet, &["a", "bb", "ccc"], 2, games));
+        assert!(page.contains(state), "{state}");
+        assert_eq!(page.contains(">complete<"), games == 4);
+        assert_eq!(page.contains("<h2>Games</h2>"), games > 0);
+    }
+}
+
+#[test]
+fn a_tournament_can_be_typed_again() {
+    let mut record = record("chess", Format::Swiss, &["a b", "it's", "bot"], 2, 0);
+    record.plan.options.insert("max_moves".to_owned(), 40.into());
+    record.plan.limits.step_ms = 70;
+    record.plan.agents[2].path = "python3 my bot.py --level 3".to_owned();
+    record.plan.agents[2].reach = Reach::Command {
+        program: "/usr/bin/python3".into(),
+        args: ["/bots/my bot.py", "--level", "3"].map(str::to_owned).to_vec(),
+        folder: "/bots".into(),
+    };
+    expect![[r#"
+        arena tournament run chess \
+            --agent 'a b=http://127.0.0.1/a b' \
+            --agent 'it'\''s=http://127.0.0.1/it'\''s' \
+            --format swiss \
+            --rounds 2 \
+            --seats 2 \
+            --seed 5 \
+            --set max_moves=40 \
+            --step-ms 70 \
+            -- python3 '/bots/my bot.py' --level 3"#]]
+    .assert_eq(&command(&record));
+}
+
+#[test]
+fn what_ends_a_tournament_is_typed_too() {
+    let mut record = record("snake", Format::RoundRobin, &["a", "b"], 2, 0);
+    let sprt = Sprt::new(0.0, 5.0, 0.05, 0.1, EloModel::Normalized).unwrap();
+    record.plan.stop = Some(Stop::Sprt(sprt));
+    expect![[r#"
+        arena tournament run snake \
+            --agent a=http://127.0.0.1/a \
+            --agent b=http://127.0.0.1/b \
+            --rounds 1 \
+            --seats 2 \
+            --seed 5 \
+            --sprt alpha=0.05,beta=0.1,elo0=0.0,elo1=5.0,model=normalized"#]]
+    .assert_eq(&command(&record));
+    (record.plan.format, record.plan.rounds, record.plan.stop) = (Format::Adaptive, 40, Some(Stop::Margin(30.0)));
+    expect![[r#"
+        arena tournament run snake \
+            --agent a=http://127.0.0.1/a \
+            --agent b=http://127.0.0.1/b \
+            --format adaptive \
+            --games 80 \
+            --seats 2 \
+            --seed 5 \
+            --until-margin 30"#]]
+    .assert_eq(&command(&record));
 }
 
 /// A test of at most so many rounds that is broken off after `games` games.

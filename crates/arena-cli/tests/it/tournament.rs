@@ -164,7 +164,8 @@ fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
         // One game after the other leaves none that doesn't count; beside each other some may be played beyond the end.
         let results = lab.results(&whole);
         assert_eq!(results, lab.results(&broken)[..results.len()], "{case}, {chance}");
-        for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--pgn"]] {
+        for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]]
+        {
             assert_eq!(lab.standings(&whole, form), lab.standings(&broken, form), "{case}, {chance}");
         }
     }
