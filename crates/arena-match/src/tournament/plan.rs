@@ -47,6 +47,9 @@ pub struct Plan {
     pub sandbox_limits: Limits,
     /// What else they may read.
     pub expose: Vec<PathBuf>,
+    /// Whether agents that are servers are asked at public addresses only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub public_only: bool,
     /// Whether replays and logs are kept.
     pub replays: bool,
     /// How many matches are played beside each other. No result depends on it.
@@ -157,6 +160,7 @@ impl Plan {
             sandbox: SandboxMode::default(),
             sandbox_limits: Limits::default(),
             expose: Vec::new(),
+            public_only: false,
             replays: false,
             concurrency: 1,
             shares_core: true,
