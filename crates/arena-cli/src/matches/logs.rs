@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use arena_match::Contest;
-pub use arena_match::logs::{path, write as write_all};
+pub use arena_match::logs::write as write_all;
 
 use crate::exit::Failure;
 
