@@ -34,6 +34,7 @@ pub enum Exit {
     /// An agent has faults; `agent check` told them.
     FaultyAgent = 12,
     /// A tournament can't be begun or gone on with in this folder: there is one, or none, it is damaged or in use, or an agent was changed.
+    /// Or there are no results to rate, or damaged ones.
     BadTournament = 13,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,

@@ -16,6 +16,7 @@ mod interrupt;
 mod keys;
 mod matches;
 mod output;
+mod rate;
 mod replay;
 mod scoring;
 mod serve;
@@ -58,6 +59,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),

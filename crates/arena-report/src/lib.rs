@@ -3,6 +3,7 @@
 //! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
 //! those who ask.
 
+mod ending;
 mod export;
 mod games;
 mod pgn;
@@ -10,7 +11,8 @@ mod ratings;
 mod standings;
 mod text;
 
-pub use export::{csv, json, markdown};
+pub use ending::trial;
+pub use export::{csv, json, markdown, plain};
 pub use games::{line, named};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};

@@ -373,7 +373,7 @@ impl Tournaments {
             JournalError::Plan(error) => Refusal::Plan(error.to_string()),
             error => Refusal::Write(io::Error::other(error)),
         })?;
-        let games = journal.record().schedule.least_games();
+        let games = journal.record().schedule.games();
         drop(journal);
         draft.finish()?;
         tracing::info!(tournament = %id, games, "tournament {id} of {games} games waits");
@@ -619,7 +619,7 @@ fn load(folder: &Path) -> io::Result<Entry> {
         Some(ended) => (ended.games_played, ended.games),
         None => {
             let record = Journal::look(folder).map_err(io::Error::other)?;
-            (record.schedule.games_played(), record.schedule.least_games())
+            (record.schedule.games_played(), record.schedule.games())
         }
     };
     Ok(Entry { facts: Arc::new(facts), games_played, games })

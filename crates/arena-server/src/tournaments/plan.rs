@@ -53,11 +53,12 @@ pub(super) fn plan(
         rounds: order.rounds.unwrap_or_else(|| order.format.usual_rounds(agents.len())),
         seats: order.seats.unwrap_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end())),
         paired: order.paired,
+        stop: None,
         seed,
     };
     // Before anything is made whose size depends on it.
     shape.check().map_err(|error| Refusal::Plan(error.to_string()))?;
-    let games = shape.least_games().unwrap_or(u64::MAX);
+    let games = shape.games().unwrap_or(u64::MAX);
     if games > max_games {
         let text = format!("a tournament may have {max_games} games (tournaments.max_games), not {games}");
         return Err(Refusal::Plan(text));

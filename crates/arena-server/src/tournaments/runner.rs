@@ -152,7 +152,7 @@ impl Shared {
         let told = |journal: &Journal, _| -> Result<(), Infallible> {
             let schedule = &journal.record().schedule;
             if let Some(entry) = self.state.lock().tournaments.get_mut(&id) {
-                (entry.games_played, entry.games) = (schedule.games_played(), schedule.least_games());
+                (entry.games_played, entry.games) = (schedule.games_played(), schedule.games());
             }
             Ok(())
         };

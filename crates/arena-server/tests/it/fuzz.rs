@@ -14,10 +14,8 @@ use std::{env, fs};
 use arena_match::Launcher;
 use arena_model::ChallengeType;
 use arena_server::{Creators, Settings, Uploaders};
-use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret};
+use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
-
-use crate::mcp::python;
 
 /// Cases per route and sort of data in the short form.
 const EXAMPLES: &str = "50";
@@ -34,7 +32,7 @@ impl Stage {
     /// A server with one game that is over, two that go on, and seats that are free. Equal each time.
     fn new(keys: bool) -> Stage {
         let lab = Lab::new(7);
-        let challenges = arena_challenges::BUILTIN.iter().map(|id| builtin(id)).collect();
+        let challenges = arena_catalogue::challenges().map(builtin).collect();
         let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
@@ -67,7 +65,7 @@ impl Stage {
 }
 
 fn builtin(id: &str) -> Arc<dyn ChallengeType> {
-    arena_challenges::builtin(id, &Map::new()).expect("it is built in").expect("its defaults are good")
+    arena_catalogue::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
 }
 
 /// A game as its players know it.
@@ -160,7 +158,7 @@ fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
         let spare = ids.split_off(3);
         (ids, spare)
     });
-    let games = arena_games::GAMES.each_ref().map(|game| game.name.to_owned()).to_vec();
+    let games = arena_catalogue::games().map(|game| game.name.to_owned()).collect();
     vec![
         ("games", games),
         ("agents", agents),
@@ -190,7 +188,7 @@ fn run(name: &str, stage: &Stage) -> Output {
         Ok(seed) => format!("--seed={seed}"),
         Err(_) => "--generation-deterministic".to_owned(),
     };
-    Command::new(python())
+    Command::new(python(env!("CARGO_TARGET_TMPDIR")))
         .current_dir(&folder)
         .env("ARENA_FUZZ_SEEDS", folder.join("seeds.json"))
         .env("ARENA_FUZZ_TOKEN", known_admin_token().reveal())

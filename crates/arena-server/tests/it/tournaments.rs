@@ -419,7 +419,7 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
         assert_eq!(answer.refusal(), (400, code.to_owned()), "{}", answer.text());
         assert_eq!(answer.json()["error"], sentence);
     };
-    let games = "there is no game `go`; there are snake, chess, food_catcher, cherry_picker";
+    let games = "there is no game `go`; there are snake, chess, food_catcher, cherry_picker, psi, ultimatum, millionaire, dining-cryptographers";
     check(json!({ "game": "go" }), "UNKNOWN_GAME", games);
     check(json!({ "agents": [] }), "INVALID_TOURNAMENT", "a tournament needs two agents at least, and there is none");
     check(json!({ "agents": [a, a] }), "INVALID_TOURNAMENT", &format!("agent {a} is named twice"));
@@ -436,7 +436,11 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
     );
     check(json!({ "rounds": 0 }), "INVALID_FIELD", "rounds must be a whole number from 1 to 100000");
     check(json!({ "seats": 3 }), "INVALID_TOURNAMENT", "games of 3 seats need 3 agents at least, and there are 2");
-    check(json!({ "format": "cup" }), "INVALID_FIELD", "format must be one of round-robin, gauntlet, swiss, knockout");
+    check(
+        json!({ "format": "cup" }),
+        "INVALID_FIELD",
+        "format must be one of round-robin, gauntlet, swiss, knockout, adaptive",
+    );
     check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits");
     check(json!({ "limits": { "stepMs": 0 } }), "INVALID_FIELD", "stepMs must be a whole number from 1 to 3600000");
     check(json!({ "options": { "n_epochs": 0 } }), "INVALID_TOURNAMENT", "n_epochs must be 1 to 1000000, not 0");
