@@ -286,6 +286,9 @@ pub struct ServeArgs {
     /// Make players prove who they are: joins are signed, and answered with a key for everything after.
     #[arg(long)]
     pub auth: bool,
+    /// Play tournaments between bots, as the section [tournaments] of the settings file allows it.
+    #[arg(long)]
+    pub tournaments: bool,
     /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
