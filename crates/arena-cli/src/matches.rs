@@ -29,7 +29,6 @@ pub use settings::LAUNCH;
 use live::Live;
 use recording::Recording;
 use score::Score;
-pub use score::number_of;
 use settings::{confinement, find_agent, find_game};
 
 /// Does what `arena match` was asked for.

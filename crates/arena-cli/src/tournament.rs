@@ -1,17 +1,19 @@
 //! `arena tournament`: many matches between many agents, from a plan to standings.
 
 mod entrants;
-mod export;
-mod ratings;
-mod standings;
+mod tables;
 mod watch;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use arena_engine::Environment;
 use arena_match::cores;
-use arena_match::tournament::{self, Ended, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play};
+use arena_match::tournament::{
+    self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play,
+};
 use arena_model::TimeLimits;
+use arena_report::{PgnError, pgn};
 use arena_tournament::{Format, Shape};
 
 use crate::args::{Affinity, FormatArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
@@ -79,15 +81,30 @@ fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
         output::note(&format!("the last line isn't whole ({} bytes) and doesn't count", record.cut_off));
     }
     match (args.csv, args.markdown, args.pgn, style) {
-        (true, ..) => print(export::csv(&record).trim_end()),
-        (_, true, ..) => print(export::markdown(&record).trim_end()),
-        (_, _, true, _) => export::pgn(&record, &args.folder.join(tournament::REPLAYS)),
-        (.., Style::Json) => output::print_json(&export::json(&record)?, style),
+        (true, ..) => print(arena_report::csv(&record).trim_end()),
+        (_, true, ..) => print(arena_report::markdown(&record).trim_end()),
+        (_, _, true, _) => print_pgn(&record, &args.folder.join(tournament::REPLAYS)),
+        (.., Style::Json) => print(&arena_report::json(&record).to_string()),
         (.., Style::Pretty | Style::Compact) => {
-            print(&printable(&standings::title(&record)))?;
-            print(standings::describe(&record).trim_end())
+            print(&printable(&arena_report::title(&record)))?;
+            print(tables::describe(&record).trim_end())
         }
     }
+}
+
+/// Prints all games in Portable Game Notation, with the moves of those whose replays were kept.
+fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
+    let path = |number: usize| replays.join(format!("{number}.jsonl"));
+    let told = |error: PgnError| match error {
+        PgnError::Seats(_) => Failure::new(Exit::Usage, error),
+        PgnError::Replay { number, source } => Failure::caused(Exit::BadReplay, &source).about(&path(number).display()),
+    };
+    // Of a replay that can't be read there is nothing to say: most tournaments keep none.
+    let replay = |game: &GameLine| fs::read(path(game.fixture)).ok();
+    for game in pgn(record, replay).map_err(told)? {
+        print(&game.map_err(told)?)?;
+    }
+    Ok(())
 }
 
 /// Plays what is left, and tells how it goes and how it ended.
@@ -195,6 +212,3 @@ fn refused(error: &JournalError) -> Failure {
         _ => Failure::new(Exit::BadTournament, error),
     }
 }
-
-#[cfg(test)]
-mod tests;

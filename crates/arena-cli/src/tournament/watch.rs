@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use arena_match::tournament::{GameLine, Record};
+use arena_match::tournament::Record;
+use arena_report::{line, title};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::standings;
+use super::tables;
 use crate::exit::{Exit, Failure};
-use crate::matches::number_of;
 use crate::output::{Style, print, printable};
 
 /// Tells how a tournament goes.
@@ -35,7 +35,7 @@ impl Watcher {
         if self.style == Style::Json {
             return Ok(());
         }
-        let told = format!("{}\nkept in {}", standings::title(record), folder.display());
+        let told = format!("{}\nkept in {}", title(record), folder.display());
         print(&printable(&told))?;
         // Time is reckoned from what is played from here on.
         self.bar.set_position(record.schedule.games_played() as u64);
@@ -53,7 +53,7 @@ impl Watcher {
             Style::Pretty | Style::Compact => {
                 let is_due = self.table_every > 0 && played.is_multiple_of(self.table_every);
                 let table = is_due && !record.schedule.is_complete();
-                let table = if table { format!("\n{}", standings::table(record)) } else { String::new() };
+                let table = if table { format!("\n{}", tables::standings(record)) } else { String::new() };
                 line(record, game) + &table
             }
         };
@@ -68,37 +68,8 @@ impl Watcher {
     pub fn end(&mut self, record: &Record) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         match self.style {
-            Style::Json => print(&super::export::json(record)?),
-            Style::Pretty | Style::Compact => print(standings::describe(record).trim_end()),
+            Style::Json => print(&arena_report::json(record).to_string()),
+            Style::Pretty | Style::Compact => print(tables::describe(record).trim_end()),
         }
     }
-}
-
-/// A game in a line, as chess runners write it: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
-pub fn line(record: &Record, game: &GameLine) -> String {
-    let (names, result) = named(record, game);
-    let why = match game.outcome.tainted_reason {
-        Some(reason) => format!("{}, {reason}", game.outcome.termination),
-        None => game.outcome.termination.to_string(),
-    };
-    let (number, all) = (game.fixture, record.schedule.least_games());
-    printable(&format!("Finished game {number} of {all} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
-}
-
-/// The names of those who played, White first where there is one, and the result in the same order.
-pub fn named<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
-    let mut seats: Vec<usize> = (0..game.agents.len()).collect();
-    if seats.len() == 2 {
-        seats.rotate_left(record.first_seat(game.fixture));
-    }
-    let names = seats.iter().map(|seat| game.agents[*seat].as_str()).collect();
-    let result = match seats[..] {
-        [a, b] => match game.ranks[a].cmp(&game.ranks[b]) {
-            std::cmp::Ordering::Less => "1-0".to_owned(),
-            std::cmp::Ordering::Equal => "1/2-1/2".to_owned(),
-            std::cmp::Ordering::Greater => "0-1".to_owned(),
-        },
-        _ => seats.iter().map(|seat| number_of(game.scores[*seat])).collect::<Vec<_>>().join(" : "),
-    };
-    (names, result)
 }

@@ -1,23 +1,17 @@
-//! Standings and games for other programs: JSON, CSV, Markdown, PGN. Equal plans and results give equal bytes.
+//! Standings for other programs: JSON, CSV, Markdown. Equal plans and results give equal bytes.
 
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+use std::collections::BTreeMap;
 
-use arena_match::export_pgn;
-use arena_match::tournament::{GameLine, Record};
-use arena_model::Verdict;
+use arena_match::tournament::Record;
 use arena_tournament::{cross_table, standings};
 use serde_json::{Value, json};
 
-use super::ratings::{Rating, Ratings};
-use super::standings::{Grid, cross, fates, grid, remarks, title};
-use super::watch::named;
-use crate::exit::{Exit, Failure};
-use crate::output::{print, printable};
+use crate::ratings::{Rating, Ratings};
+use crate::standings::{Grid, cross, fates, grid, played, remarks, title};
+use crate::text::printable;
 
-/// The standings as a JSON object on one line.
-pub fn json(record: &Record) -> Result<String, Failure> {
+/// The plan, the standings, the cross table and the remarks as a JSON object.
+pub fn json(record: &Record) -> Value {
     let (fates, ratings) = (fates(record), Ratings::of(record));
     let lines: Vec<Value> = standings(&record.schedule)
         .into_iter()
@@ -35,7 +29,7 @@ pub fn json(record: &Record) -> Result<String, Failure> {
                 "byes": line.byes,
                 "points": line.points,
                 "share": line.share,
-                "disqualified": fate.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect::<std::collections::BTreeMap<_, _>>(),
+                "disqualified": fate.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect::<BTreeMap<_, _>>(),
             });
             if let Some(ratings) = ratings.as_ref().filter(|_| line.games > 0) {
                 let Rating { elo, interval, ranks } = ratings.rating(line.agent);
@@ -60,7 +54,7 @@ pub fn json(record: &Record) -> Result<String, Failure> {
         }
     }
     let plan = &record.plan;
-    let told = json!({
+    json!({
         "game": plan.game,
         "options": plan.options,
         "format": plan.format,
@@ -74,8 +68,7 @@ pub fn json(record: &Record) -> Result<String, Failure> {
         "standings": lines,
         "cross_table": pairs,
         "remarks": remarks(record),
-    });
-    serde_json::to_string(&told).map_err(|error| Failure::caused(Exit::Internal, &error))
+    })
 }
 
 /// The standings as comma-separated values. Source: RFC 4180.
@@ -91,11 +84,11 @@ pub fn csv(record: &Record) -> String {
 
 /// The standings and the cross table in Markdown.
 pub fn markdown(record: &Record) -> String {
-    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
     let remarks: String = remarks(record).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
     format!(
-        "{}\n\n{played} of {all} games played.\n\n{}\n{}\n{remarks}",
+        "{}\n\n{}.\n\n{}\n{}\n{remarks}",
         plain(&title(record)),
+        played(record),
         table(&grid(record), 2),
         table(&cross(record), 1)
     )
@@ -122,63 +115,4 @@ fn plain(text: &str) -> String {
         plain.push(char);
     }
     plain
-}
-
-/// Prints all games of two in Portable Game Notation, by number. Games of chess whose replays were kept have moves.
-pub fn pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
-    if record.plan.seats != 2 {
-        let sentence = format!("PGN is for games of two, and these have {} seats", record.plan.seats);
-        return Err(Failure::new(Exit::Usage, sentence));
-    }
-    for game in record.games() {
-        let path = replays.join(format!("{}.jsonl", game.fixture));
-        let moves = match File::open(&path) {
-            Ok(file) if record.plan.game == "chess" => moves(&path, BufReader::new(file))?,
-            _ => String::new(),
-        };
-        print(&one(record, game, &moves))?;
-    }
-    Ok(())
-}
-
-/// What a replay has between its tags and its end: the moves, and how it ended. The tags are the tournament's.
-fn moves(path: &Path, replay: BufReader<File>) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    export_pgn(replay, &mut text).map_err(|error| Failure::caused(Exit::BadReplay, &error).about(&path.display()))?;
-    let text = String::from_utf8_lossy(&text);
-    Ok(text.split_once("\n\n").map(|(_, moves)| moves.trim_end().to_owned()).unwrap_or_default())
-}
-
-fn one(record: &Record, game: &GameLine, moves: &str) -> String {
-    let (names, result) = named(record, game);
-    let termination = match game.outcome.tainted_reason {
-        None => "normal",
-        Some(Verdict::Timeout) => "time forfeit",
-        Some(_) => "rules infraction",
-    };
-    let number = game.fixture.to_string();
-    let round = format!("{}.{number}", game.round);
-    let tags = [
-        ("Event", format!("{} {}", record.plan.game, record.plan.format)),
-        ("Site", "?".to_owned()),
-        ("Date", "????.??.??".to_owned()),
-        ("Round", round),
-        ("White", names[0].to_owned()),
-        ("Black", names[1].to_owned()),
-        ("Result", result.clone()),
-        ("Termination", termination.to_owned()),
-        ("Seed", game.seed.clone()),
-    ];
-    let quoted = |text: &str| printable(text).replace('\n', " ").replace('\\', "\\\\").replace('"', "\\\"");
-    let tags: String = tags.iter().map(|(tag, value)| format!("[{tag} \"{}\"]\n", quoted(value))).collect();
-    let end = match moves.is_empty() {
-        true => format!(
-            "{{{}}} {result}",
-            game.outcome
-                .tainted_reason
-                .map_or_else(|| game.outcome.termination.to_string(), |reason| reason.to_string())
-        ),
-        false => moves.to_owned(),
-    };
-    format!("{tags}\n{end}\n")
 }
