@@ -73,13 +73,17 @@ pub fn json(record: &Record) -> Value {
 
 /// The standings as comma-separated values. Source: RFC 4180.
 pub fn csv(record: &Record) -> String {
-    let Grid { header, rows } = grid(record);
+    separated(&grid(record))
+}
+
+/// A grid as comma-separated values.
+pub(crate) fn separated(grid: &Grid) -> String {
     let cell = |text: &String| match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.clone(),
     };
     let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-    [header].iter().chain(&rows).map(line).collect()
+    std::iter::once(&grid.header).chain(&grid.rows).map(line).collect()
 }
 
 /// The standings and the cross table in Markdown.
@@ -95,7 +99,7 @@ pub fn markdown(record: &Record) -> String {
 }
 
 /// A table whose columns from `numbers` on are numbers.
-fn table(grid: &Grid, numbers: usize) -> String {
+pub(crate) fn table(grid: &Grid, numbers: usize) -> String {
     let row = |cells: &Vec<String>| {
         let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
         format!("| {} |\n", cells.join(" | "))
@@ -106,7 +110,7 @@ fn table(grid: &Grid, numbers: usize) -> String {
 }
 
 /// A text that means nothing to Markdown but itself.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::new();
     for char in printable(text).replace('\n', " ").chars() {
         if "\\`*_[]<>|#".contains(char) {

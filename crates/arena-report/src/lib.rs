@@ -1,4 +1,4 @@
-//! What a tournament came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV, Markdown and PGN.
+//! What a tournament or the season of a league came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV, Markdown and PGN.
 //!
 //! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
 //! those who ask.
@@ -7,11 +7,12 @@ mod export;
 mod games;
 mod pgn;
 mod ratings;
+pub mod season;
 mod standings;
 mod text;
 
 pub use export::{csv, json, markdown};
-pub use games::{line, named};
+pub use games::{line, named, result};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};
 pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title};
