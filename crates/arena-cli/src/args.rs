@@ -3,6 +3,7 @@
 
 mod admin;
 mod agent;
+mod league;
 mod matches;
 mod replay;
 mod tournament;
@@ -18,6 +19,7 @@ use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
+pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
 pub use tournament::{FormatArg, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
@@ -139,6 +141,24 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: TournamentVerb,
+    },
+    /// Leagues: agents come and go, and whoever's rating is least sure plays next, season after season.
+    #[command(after_help = "\
+Examples:
+  arena league create snakes --game snake
+  arena league add snakes ./a ./b new=./c
+  arena league run snakes --for 10m
+  arena league show snakes
+
+Leagues are in the store of an arena, in the folder that --data names. Only one process at a time writes to it:
+a server, or `arena league`; `show` and `list` read beside either.")]
+    League {
+        /// Where leagues are kept.
+        #[command(flatten)]
+        data: DataArgs,
+        /// What to do.
+        #[command(subcommand)]
+        verb: LeagueVerb,
     },
     /// Agents: find out what one gets wrong before it loses matches by it.
     #[command(after_help = "\

@@ -14,6 +14,7 @@ mod exit;
 mod identity;
 mod interrupt;
 mod keys;
+mod league;
 mod matches;
 mod output;
 mod replay;
@@ -58,6 +59,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Demo(args) => demo::run(&args, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),

@@ -13,11 +13,11 @@ use crate::{CommitError, Store, StoreError};
 
 /// The store's own number of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LeagueNo(i64);
+pub struct LeagueNo(pub i64);
 
 /// The store's own number of one version of an agent: larger for those that came later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LeagueAgentNo(i64);
+pub struct LeagueAgentNo(pub i64);
 
 /// A league to be founded.
 #[derive(Debug, Clone, PartialEq)]

@@ -53,6 +53,7 @@ fn every_verb_has_help_with_examples() {
         demo
         match
         tournament
+        league
         agent
         replay
         challenges
@@ -67,6 +68,13 @@ fn every_verb_has_help_with_examples() {
         tournament run
         tournament resume
         tournament standings
+        league create
+        league add
+        league rm
+        league run
+        league show
+        league season
+        league list
         agent check
         replay show
         replay verify

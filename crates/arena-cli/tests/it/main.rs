@@ -8,6 +8,7 @@ mod crash;
 mod demo;
 mod examples;
 mod help_and_errors;
+mod league;
 mod lifecycle;
 mod live;
 mod log;

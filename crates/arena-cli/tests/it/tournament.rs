@@ -35,23 +35,23 @@ for line in sys.stdin:
 "#;
 
 /// A folder with agents in it.
-struct Lab(tempfile::TempDir);
+pub struct Lab(pub tempfile::TempDir);
 
 impl Lab {
-    fn new() -> Lab {
+    pub fn new() -> Lab {
         Lab(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
     /// An agent, as what `--agent` takes.
-    fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
+    pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
         let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
         fs::write(self.path(&format!("{name}.py")), text).unwrap();
         self.text(&format!("{name}.py"))
@@ -112,7 +112,7 @@ fn wait_for_lines(journal: &Path, lines: usize) {
     }
 }
 
-fn signal(child: &Child, signal: Signal) {
+pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(child.id().try_into().unwrap()).unwrap(), signal).unwrap();
 }
 

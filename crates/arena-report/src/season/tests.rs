@@ -47,7 +47,9 @@ fn agents_stand_by_rating_and_versions_for_themselves() {
     agents[1].fate =
         Fate { verdicts: [(Verdict::Crashed, 2)].into(), first: Some((3, "exited with code 1".to_owned())) };
     let season = season(agents, &[(0, 1, 6), (1, 0, 2), (2, 0, 7), (0, 2, 3), (2, 1, 9), (1, 2, 1)]);
-    check(&season, expect![[r#"
+    check(
+        &season,
+        expect![[r#"
         ladder: snake, paired games, season 2
 
         28 games played, the season goes on.
@@ -68,14 +70,16 @@ fn agents_stand_by_rating_and_versions_for_themselves() {
 
         - 6 games more, if a 1.0 won them all against a 1.1, would end the lead of a 1.1 in Elo
         - b\|c was disqualified in 2 of 18 games (2 × CRASHED); the first was game 3: exited with code 1
-    "#]]);
+    "#]],
+    );
     expect![[r#"
         rank,name,version,Elo,±,rank may be,games,wins,losses,draws,points,score %,disqualified,gone
         1=,a,1.1,157,234,1-3,20,16,4,0,16,80.0,0,
         1=,a,1.0,14,104,1-3,18,9,9,0,9,50.0,0,gone
         1=,b|c,#1,-171,283,1-3,18,3,15,0,3,16.7,2,
         ,late,#1,,,,0,0,0,0,0,0.0,0,
-    "#]].assert_eq(&csv(&season));
+    "#]]
+    .assert_eq(&csv(&season));
     expect![[r#"
         {"closed":false,"cross_table":[{"against":"b|c","games":8,"label":"a 1.0","points":6.0},
         {"against":"a 1.1","games":10,"label":"a 1.0","points":3.0},
@@ -91,7 +95,9 @@ fn agents_stand_by_rating_and_versions_for_themselves() {
 #[test]
 fn nothing_is_made_up_before_the_first_game() {
     let season = season(vec![agent("a", 1, None, true), agent("b", 1, None, true)], &[]);
-    check(&season, expect![[r#"
+    check(
+        &season,
+        expect![[r#"
         ladder: snake, paired games, season 2
 
         0 games played, the season goes on.
@@ -106,7 +112,8 @@ fn nothing_is_made_up_before_the_first_game() {
         | a | · | · |
         | b | · | · |
 
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
