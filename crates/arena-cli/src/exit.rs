@@ -35,6 +35,7 @@ pub enum Exit {
     FaultyAgent = 12,
     /// A tournament can't be begun or gone on with in this folder: there is one, or none, it is damaged or in use, or an agent was changed.
     /// A league: there is one of that name, or none, or it has too few agents.
+    /// Or there are no results to rate, or damaged ones.
     BadTournament = 13,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,

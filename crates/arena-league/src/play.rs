@@ -65,7 +65,7 @@ pub enum RulesError {
 /// # Errors
 /// When it can't; says why.
 pub fn check_rules(rules: &LeagueRules) -> Result<&'static GameType, RulesError> {
-    let game = arena_games::find(&rules.game).ok_or_else(|| RulesError::Game(rules.game.clone()))?;
+    let game = arena_catalogue::game(&rules.game).ok_or_else(|| RulesError::Game(rules.game.clone()))?;
     if !game.seats.contains(&rules.seats) {
         let (least, most) = (*game.seats.start(), *game.seats.end());
         return Err(RulesError::Seats { game: game.name, least, most, seats: rules.seats });
@@ -112,7 +112,7 @@ pub struct Until {
     pub games: Option<u64>,
     /// It is so late.
     pub at: Option<Instant>,
-    /// The rating of every agent that can play is known to so many Elo, up and down.
+    /// The rating of every agent that can play is known to so many Elo, up and down, by the fit of [`Season::fit`].
     pub margin: Option<f64>,
 }
 
@@ -182,6 +182,7 @@ pub fn play<E: Send>(
         },
         until,
         season: Mutex::new(season),
+        fit: Mutex::new(None),
         begun: AtomicUsize::new(0),
     };
     let (mut failed, mut ended) = (None, Ended::Reached);
@@ -227,6 +228,8 @@ struct Room<'a> {
     confinement: Confinement,
     until: Until,
     season: Mutex<&'a mut Season>,
+    /// The last fit, and of how many games it is.
+    fit: Mutex<Option<(usize, Fit)>>,
     /// How many games have been begun and not given back.
     begun: AtomicUsize,
 }
@@ -315,9 +318,15 @@ impl Room<'_> {
         if is_over {
             return Ok(None);
         }
-        let fit = season.fit()?;
+        let mut last = self.fit.lock();
+        let fit = match last.take() {
+            Some((games, fit)) if games == season.fitted() => fit,
+            _ => season.fit(season.fitted())?,
+        };
         let is_wanted = |agent: AgentIndex| margin.is_none_or(|margin| margin_of(&fit, agent) > margin);
-        if !season.meet(&fit, is_wanted) {
+        let is_meeting = season.meet(&fit, is_wanted);
+        *last = Some((season.fitted(), fit));
+        if !is_meeting {
             return Ok(None);
         }
         self.begun.fetch_add(1, Ordering::Relaxed);

@@ -10,6 +10,9 @@ use arena_ratings::bradley_terry::{Fit, FitError, FitOptions, Forecast, fit};
 use arena_ratings::{AgentIndex, Results};
 use arena_store::{League, LeagueAgent, LeagueAgentNo, LeagueGame, Leagues, StoreError};
 
+/// A fit is made again when so many times fewer games have been added than it is of.
+const FEW: usize = 32;
+
 /// A season of a league: its agents, and what they have played.
 #[derive(Debug, Clone)]
 pub struct Season {
@@ -21,10 +24,38 @@ pub struct Season {
     is_ready: Vec<bool>,
     games: Vec<LeagueGame>,
     results: Results,
+    /// Who is tied to whom by games.
+    ties: Ties,
     /// The number of the last meeting in any season.
     last_meeting: u64,
     /// Those that have begun and aren't over.
     meetings: BTreeMap<u64, Meeting>,
+}
+
+/// Who is tied to whom by games, by whatever way through third ones.
+#[derive(Debug, Clone)]
+struct Ties {
+    /// Of each agent: the number of its group. Those in one group are tied to each other.
+    groups: Vec<usize>,
+    /// How many games each agent has.
+    games: Vec<usize>,
+}
+
+impl Ties {
+    fn of(agents: usize) -> Ties {
+        Ties { groups: (0..agents).collect(), games: vec![0; agents] }
+    }
+
+    /// Takes a game of these agents.
+    fn add(&mut self, seated: &[usize]) {
+        for &agent in seated {
+            self.games[agent] += 1;
+            let (one, two) = (self.groups[agent], self.groups[seated[0]]);
+            if one != two {
+                self.groups.iter_mut().filter(|group| **group == one).for_each(|group| *group = two);
+            }
+        }
+    }
 }
 
 /// A meeting under way.
@@ -85,7 +116,7 @@ impl Season {
         let is_in = |agent: &LeagueAgent| is_present && agent.removed_at.is_none();
         let agents: Vec<LeagueAgent> = agents.into_iter().filter(|agent| is_in(agent) || has_played(agent)).collect();
         let is_ready = agents.iter().map(is_in).collect();
-        let results = Results::new(agents.len());
+        let (results, ties) = (Results::new(agents.len()), Ties::of(agents.len()));
         let mut season = Season {
             league,
             number,
@@ -93,6 +124,7 @@ impl Season {
             is_ready,
             games: Vec::with_capacity(games.len()),
             results,
+            ties,
             last_meeting,
             meetings: BTreeMap::new(),
         };
@@ -157,12 +189,29 @@ impl Season {
         if self.league.rules.paired { self.league.rules.seats } else { 1 }
     }
 
-    /// How strong the results say that the agents are.
+    /// How many of the first games a fit is made of, by which meetings are chosen: all while there are few, and later all but the last
+    /// few of a hundred, so that fits don't cost more and more. It follows from the number of games, so that it is the same
+    /// wherever a season was broken off.
+    pub fn fitted(&self) -> usize {
+        let grown = |games: usize| games + (games / FEW).max(1);
+        let mut games = 0;
+        while grown(games) <= self.games.len() {
+            games = grown(games);
+        }
+        games
+    }
+
+    /// How strong the first so many results say that the agents are.
     ///
     /// # Errors
-    /// If there are too many of them.
-    pub fn fit(&self) -> Result<Fit, FitError> {
-        fit(&self.results, &FitOptions::default())
+    /// If there are too many agents.
+    pub fn fit(&self, games: usize) -> Result<Fit, FitError> {
+        let mut results = Results::new(self.agents.len());
+        for game in self.results.games().take(games) {
+            let seats: Vec<(AgentIndex, u32)> = game.seats.iter().map(|seat| (seat.agent, seat.rank)).collect();
+            results.push(&seats, game.pair).expect("results take again what they took before");
+        }
+        fit(&results, &FitOptions::default())
     }
 
     /// A game of a meeting that has begun, which is under way from now on. None if all are under way or played, or need agents that
@@ -179,10 +228,20 @@ impl Season {
         Some(Game { meeting: *number, leg: leg + 1, agents, seed: meeting_seed(&self.league, *number) })
     }
 
-    /// Begins another meeting, of which one agent at least is wanted. Whether there is one to begin.
+    /// Begins another meeting, of which one agent at least is wanted. `fit` is that of the first [`Season::fitted`] games; those after
+    /// them count as played, whoever won. Whether there is one to begin.
     pub fn meet(&mut self, fit: &Fit, is_wanted: impl Fn(AgentIndex) -> bool) -> bool {
         let seats = self.league.rules.seats;
-        let all = Forecast::new(fit, seats, self.legs());
+        let mut all = Forecast::new(fit, seats, self.legs());
+        let mut last = 0;
+        for game in &self.games[self.fitted()..] {
+            // The other games of a meeting follow the first, unless others are played beside it.
+            if game.meeting != last && !self.meetings.contains_key(&game.meeting) {
+                last = game.meeting;
+                let agents = game.seats.iter().filter_map(|seat| self.place(seat.agent));
+                all.take(&agents.map(AgentIndex).collect::<Vec<_>>());
+            }
+        }
         let mut chosen = Vec::new();
         // Ratings of agents that nothing ties to each other can't be compared, whatever their intervals say: that comes first.
         if let Some((stranger, others)) = self.stranger() {
@@ -214,20 +273,11 @@ impl Season {
     /// Somebody whom no game ties to the others, by whatever way through third ones, and whom it could meet to change that. The one with
     /// the fewest games; meetings under way count.
     fn stranger(&self) -> Option<(usize, Vec<usize>)> {
-        let mut groups: Vec<usize> = (0..self.agents.len()).collect();
-        let mut games = vec![0; self.agents.len()];
-        let played =
-            self.results.games().map(|game| -> Vec<usize> { game.seats.iter().map(|seat| seat.agent.0).collect() });
-        let under_way = self.meetings.values().map(|meeting| meeting.agents.clone());
-        for seated in played.chain(under_way) {
-            for &agent in &seated {
-                games[agent] += 1;
-                let (one, two) = (groups[agent], groups[seated[0]]);
-                if one != two {
-                    groups.iter_mut().filter(|group| **group == one).for_each(|group| *group = two);
-                }
-            }
-        }
+        let Ties { groups, games } = {
+            let mut ties = self.ties.clone();
+            self.meetings.values().for_each(|meeting| ties.add(&meeting.agents));
+            ties
+        };
         let stranger = self.ready().min_by_key(|agent| games[*agent])?;
         let others: Vec<usize> = self.ready().filter(|other| groups[*other] != groups[stranger]).collect();
         if others.is_empty() {
@@ -271,6 +321,7 @@ impl Season {
         // Games of a meeting share their luck.
         let pair = self.league.rules.paired.then_some(game.meeting);
         self.results.push(&seats, pair).map_err(|error| damaged(error.to_string()))?;
+        self.ties.add(&agents);
         agents.rotate_right(game.leg - 1);
         self.meetings.entry(game.meeting).or_insert_with(|| Meeting { agents, legs: vec![Leg::Waiting; legs] });
         self.set_leg(game.meeting, game.leg, Leg::Played);

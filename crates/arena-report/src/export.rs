@@ -6,6 +6,7 @@ use arena_match::tournament::Record;
 use arena_tournament::{cross_table, standings};
 use serde_json::{Value, json};
 
+use crate::ending;
 use crate::ratings::{Rating, Ratings};
 use crate::standings::{Grid, cross, fates, grid, played, remarks, title};
 use crate::text::printable;
@@ -54,7 +55,7 @@ pub fn json(record: &Record) -> Value {
         }
     }
     let plan = &record.plan;
-    json!({
+    let mut told = json!({
         "game": plan.game,
         "options": plan.options,
         "format": plan.format,
@@ -64,53 +65,60 @@ pub fn json(record: &Record) -> Value {
         "seed": plan.seed,
         "complete": record.schedule.is_complete(),
         "games_played": record.schedule.games_played(),
-        "games": record.schedule.least_games(),
+        "games": record.schedule.games(),
         "standings": lines,
         "cross_table": pairs,
         "remarks": remarks(record),
-    })
+    });
+    if let Some(stop) = ending::json(record) {
+        told["stop"] = stop;
+    }
+    told
 }
 
-/// The standings as comma-separated values. Source: RFC 4180.
+/// The standings as comma-separated values.
 pub fn csv(record: &Record) -> String {
-    separated(&grid(record))
-}
-
-/// A grid as comma-separated values.
-pub(crate) fn separated(grid: &Grid) -> String {
-    let cell = |text: &String| match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.clone(),
-    };
-    let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
-    std::iter::once(&grid.header).chain(&grid.rows).map(line).collect()
+    grid(record).csv()
 }
 
 /// The standings and the cross table in Markdown.
 pub fn markdown(record: &Record) -> String {
+    let trial = ending::trial(record).map(|trial| format!("```\n{trial}\n```\n\n")).unwrap_or_default();
     let remarks: String = remarks(record).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
     format!(
-        "{}\n\n{}.\n\n{}\n{}\n{remarks}",
+        "{}\n\n{}.\n\n{}\n{trial}{}\n{remarks}",
         plain(&title(record)),
         played(record),
-        table(&grid(record), 2),
-        table(&cross(record), 1)
+        grid(record).markdown(2),
+        cross(record).markdown(1)
     )
 }
 
-/// A table whose columns from `numbers` on are numbers.
-pub(crate) fn table(grid: &Grid, numbers: usize) -> String {
-    let row = |cells: &Vec<String>| {
-        let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let rule = |column: usize| if column >= numbers { "--:|" } else { "---|" };
-    let rules: String = (0..grid.header.len()).map(rule).collect();
-    format!("{}|{rules}\n{}", row(&grid.header), grid.rows.iter().map(row).collect::<String>())
+impl Grid {
+    /// As comma-separated values. Source: RFC 4180.
+    pub fn csv(&self) -> String {
+        let cell = |text: &String| match text.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.clone(),
+        };
+        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        [&self.header].into_iter().chain(&self.rows).map(line).collect()
+    }
+
+    /// As a table in Markdown, whose columns from `numbers` on are numbers.
+    pub fn markdown(&self, numbers: usize) -> String {
+        let row = |cells: &Vec<String>| {
+            let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let rule = |column: usize| if column >= numbers { "--:|" } else { "---|" };
+        let rules: String = (0..self.header.len()).map(rule).collect();
+        format!("{}|{rules}\n{}", row(&self.header), self.rows.iter().map(row).collect::<String>())
+    }
 }
 
 /// A text that means nothing to Markdown but itself.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut plain = String::new();
     for char in printable(text).replace('\n', " ").chars() {
         if "\\`*_[]<>|#".contains(char) {

@@ -13,8 +13,9 @@ pub fn line(record: &Record, game: &GameLine) -> String {
         Some(reason) => format!("{}, {reason}", game.outcome.termination),
         None => game.outcome.termination.to_string(),
     };
-    let (number, all) = (game.fixture, record.schedule.least_games());
-    printable(&format!("Finished game {number} of {all} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
+    let (number, all) = (game.fixture, record.schedule.games());
+    let of = if record.schedule.counts(number) { format!("of {all}") } else { "beyond the end".to_owned() };
+    printable(&format!("Finished game {number} {of} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
 }
 
 /// The names of those who played, White first where there is one, and the result in the same order.

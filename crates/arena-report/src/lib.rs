@@ -3,6 +3,7 @@
 //! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
 //! those who ask.
 
+mod ending;
 mod export;
 mod games;
 mod pgn;
@@ -11,7 +12,8 @@ pub mod season;
 mod standings;
 mod text;
 
-pub use export::{csv, json, markdown};
+pub use ending::trial;
+pub use export::{csv, json, markdown, plain};
 pub use games::{line, named, result};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};

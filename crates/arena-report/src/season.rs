@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use arena_ratings::{AgentIndex, Outcome, Results, Tally, tallies};
 use serde_json::{Map, Value, json};
 
-use crate::export::{plain, separated, table};
+use crate::export::plain;
 use crate::ratings::{Rating, Ratings};
 use crate::standings::{Fate, Grid};
 use crate::text::number_of;
@@ -300,7 +300,7 @@ pub fn json(season: &Season) -> Value {
 
 /// The standings as comma-separated values. Source: RFC 4180.
 pub fn csv(season: &Season) -> String {
-    separated(&grid(season))
+    grid(season).csv()
 }
 
 /// The standings and the cross table in Markdown.
@@ -312,8 +312,8 @@ pub fn markdown(season: &Season) -> String {
         "{}\n\n{}.\n\n{}\n{}\n{remarks}",
         plain(&title(season)),
         played(season),
-        table(&grid, numbers),
-        table(&cross, 1)
+        grid.markdown(numbers),
+        cross.markdown(1)
     )
 }
 

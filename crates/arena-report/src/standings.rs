@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use arena_match::tournament::Record;
 use arena_model::Verdict;
-use arena_tournament::{Format, Standing, Versus, cross_table, standings};
+use arena_tournament::{Format, Standing, Stop, Versus, cross_table, standings};
 
+use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
 use crate::text::number_of;
 
@@ -34,9 +35,15 @@ pub fn title(record: &Record) -> String {
     let plan = &record.plan;
     let (agents, seats) = (plan.agents.len(), plan.seats);
     let rounds = match (plan.format, plan.rounds) {
+        (Format::Adaptive, _) => format!("{} games", record.schedule.shape().games().unwrap_or_default()),
         (_, 1) => "1 round".to_owned(),
         (Format::Knockout, rounds) => format!("{rounds} meetings a tie"),
         (_, rounds) => format!("{rounds} rounds"),
+    };
+    let rounds = match plan.stop {
+        Some(Stop::Sprt(sprt)) => format!("SPRT {sprt}, at most {rounds}"),
+        Some(Stop::Margin(margin)) => format!("until ratings are sure to ±{margin} Elo, at most {rounds}"),
+        None => rounds,
     };
     let seats = if seats == 2 { String::new() } else { format!(" of {seats} seats") };
     let meeting = if plan.paired { "paired games" } else { "single games" };
@@ -50,7 +57,7 @@ pub fn title(record: &Record) -> String {
 
 /// How far it is, in a few words.
 pub fn played(record: &Record) -> String {
-    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
+    let (played, all) = (record.schedule.games_played(), record.schedule.games());
     format!("{played} of {all} games played")
 }
 
@@ -112,7 +119,7 @@ pub fn cross(record: &Record) -> Grid {
 
 /// What a table can't say, a sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = verdict(record).into_iter().collect();
     if record.schedule.is_complete() {
         remarks.extend(Ratings::of(record).and_then(|ratings| ratings.lead(record)));
     }

@@ -21,9 +21,16 @@ fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize
         sha256: None,
     };
     let seed = Seed::from_number(5);
-    let shape =
-        Shape { format, agents: names.len(), rounds: format.usual_rounds(names.len()), seats, paired: true, seed };
-    let game = arena_games::find(game).unwrap();
+    let shape = Shape {
+        format,
+        agents: names.len(),
+        rounds: format.usual_rounds(names.len()),
+        seats,
+        paired: true,
+        stop: None,
+        seed,
+    };
+    let game = arena_catalogue::game(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
     for _ in 0..games {
         let next = record.schedule.pending().next().cloned();

@@ -1,7 +1,7 @@
 //! Standings as people read them on a terminal: drawn tables, and sentences below.
 
 use arena_match::tournament::Record;
-use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks};
+use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, trial};
 
 use crate::output::{Table, printable};
 
@@ -14,11 +14,12 @@ pub fn describe(record: &Record) -> String {
     told + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
 }
 
-/// The standings as a table, under a line that says how many games they are of.
+/// The standings as a table, under a line that says how many games they are of, and over how a test stands.
 pub fn standings(record: &Record) -> String {
-    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
+    let (played, all) = (record.schedule.games_played(), record.schedule.games());
     let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
-    format!("{state}, {played} of {all} games:\n{}", drawn(&grid(record), 2))
+    let trial = trial(record).map(|trial| format!("\n{trial}")).unwrap_or_default();
+    format!("{state}, {played} of {all} games:\n{}{trial}", drawn(&grid(record), 2))
 }
 
 /// A grid whose columns from `numbers` on are numbers.

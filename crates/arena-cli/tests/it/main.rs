@@ -15,6 +15,8 @@ mod log;
 mod matches;
 mod play;
 mod program;
+mod python_client;
+mod rate;
 mod replay;
 mod tournament;
 mod trouble;

@@ -58,7 +58,7 @@ impl Lab {
     }
 
     /// The arguments that begin a tournament of these agents in the folder `out`.
-    fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
+    pub fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
         let mut args =
             ["tournament", "run", "snake", "--seed", "3", "--set", "n_epochs=12"].map(str::to_owned).to_vec();
         args.extend(agents.iter().flat_map(|agent| ["--agent".to_owned(), agent.clone()]));

@@ -72,7 +72,7 @@ fn played(season: &Season, game: &Game) -> LeagueGame {
 
 fn choose(season: &mut Season) -> Game {
     season.next_leg().unwrap_or_else(|| {
-        let fit = season.fit().unwrap();
+        let fit = season.fit(season.fitted()).unwrap();
         assert!(season.meet(&fit, |_| true));
         season.next_leg().unwrap()
     })
@@ -95,10 +95,10 @@ fn play(season: &mut Season, games: usize) -> String {
 fn a_season_goes_on_from_its_games_as_if_it_had_never_stopped() {
     for (seats, paired, agents) in [(2, true, 5), (2, false, 5), (4, true, 6), (2, true, 2)] {
         let mut whole = season(league(seats, paired), agents, Vec::new());
-        play(&mut whole, 40);
-        for stop in [0, 1, 2, 3, 7, 19, 39] {
+        play(&mut whole, 150);
+        for stop in [0, 1, 2, 3, 7, 19, 39, 99, 131, 148] {
             let mut again = season(league(seats, paired), agents, whole.games()[..stop].to_vec());
-            play(&mut again, 40 - stop);
+            play(&mut again, 150 - stop);
             assert_eq!(again.games(), whole.games(), "{seats} seats, paired {paired}, stopped after {stop}");
         }
     }
@@ -158,12 +158,25 @@ fn games_beside_each_other_are_of_different_agents_and_those_given_back_are_play
 }
 
 #[test]
+fn fits_are_of_all_games_while_there_are_few_and_of_nearly_all_later() {
+    let mut season = season(league(2, true), 3, Vec::new());
+    let mut fitted = BTreeMap::new();
+    for games in 1..=200 {
+        play(&mut season, 1);
+        fitted.insert(games, season.fitted());
+    }
+    assert!(fitted.iter().all(|(games, fitted)| fitted <= games && games - fitted <= games / 30), "{fitted:?}");
+    assert!((1..=64).all(|games| fitted[&games] == games), "{fitted:?}");
+    assert!(fitted[&200] > 190 && fitted.values().collect::<std::collections::BTreeSet<_>>().len() < 130);
+}
+
+#[test]
 fn nobody_plays_alone_and_nobody_who_is_not_wanted() {
     let mut lonely = season(league(2, true), 1, Vec::new());
-    let fit = lonely.fit().unwrap();
+    let fit = lonely.fit(0).unwrap();
     assert!(!lonely.meet(&fit, |_| true));
     let mut content = season(league(2, true), 3, Vec::new());
-    let fit = content.fit().unwrap();
+    let fit = content.fit(0).unwrap();
     assert!(!content.meet(&fit, |_| false));
     assert!(content.meet(&fit, |agent| agent.0 == 2));
     assert!(content.next_leg().unwrap().agents.contains(&2));
