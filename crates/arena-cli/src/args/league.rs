@@ -84,6 +84,10 @@ Examples:
         name: String,
     },
     /// List all leagues.
+    #[command(after_help = "\
+Examples:
+  arena league list
+  arena league list --data there --json")]
     List,
 }
 

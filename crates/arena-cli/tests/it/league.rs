@@ -393,8 +393,8 @@ fn what_no_league_can_be_is_told() {
     club.check(
         &["create", "x", "--game", "go"],
         expect![[r#"
-        2
-        error: there is no game `go`; there are snake, chess, food_catcher, cherry_picker"#]],
+            2
+            error: there is no game `go`; there are snake, chess, food_catcher, cherry_picker, psi, ultimatum, millionaire, dining-cryptographers"#]],
     );
     club.check(
         &["create", " x", "--game", "snake"],
