@@ -12,7 +12,7 @@ pub mod season;
 mod standings;
 mod text;
 
-pub use ending::trial;
+pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
 pub use games::{line, named, result};
 pub use pgn::{PgnError, pgn};
