@@ -3,6 +3,7 @@
 
 mod admin;
 mod agent;
+mod league;
 mod matches;
 mod rate;
 mod replay;
@@ -19,6 +20,7 @@ use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
+pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
@@ -142,6 +144,24 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: TournamentVerb,
+    },
+    /// Leagues: agents come and go, and whoever's rating is least sure plays next, season after season.
+    #[command(after_help = "\
+Examples:
+  arena league create snakes --game snake
+  arena league add snakes ./a ./b new=./c
+  arena league run snakes --for 10m
+  arena league show snakes
+
+Leagues are in the store of an arena, in the folder that --data names. Only one process at a time writes to it:
+a server, or `arena league`; `show` and `list` read beside either.")]
+    League {
+        /// Where leagues are kept.
+        #[command(flatten)]
+        data: DataArgs,
+        /// What to do.
+        #[command(subcommand)]
+        verb: LeagueVerb,
     },
     /// Rate the results in files and folders, by all systems side by side.
     #[command(after_help = RATE_EXAMPLES)]

@@ -1,6 +1,6 @@
 //! `arena match`: matches between agents on this machine, without a server.
 
-mod files;
+pub mod files;
 mod live;
 pub mod logs;
 mod recording;

@@ -1,7 +1,7 @@
 //! `arena tournament`: many matches between many agents, from a plan to standings.
 
 mod ending;
-mod entrants;
+pub mod entrants;
 pub mod tables;
 mod watch;
 
@@ -242,7 +242,8 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn unplayable(error: &PlanError) -> Failure {
+/// The failure that tells why a tournament, or an agent of one, can't be played with.
+pub fn unplayable(error: &PlanError) -> Failure {
     let exit = match error {
         PlanError::Files { .. } => Exit::NoAgent,
         PlanError::Version(_) | PlanError::Seed => Exit::BadTournament,

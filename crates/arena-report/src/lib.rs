@@ -1,5 +1,5 @@
-//! What a tournament came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV, Markdown and PGN;
-//! pictures as SVG; and all of it as a page in HTML.
+//! What a tournament or the season of a league came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV,
+//! Markdown and PGN; pictures as SVG; and all of it as a page in HTML.
 //!
 //! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
 //! those who ask.
@@ -11,13 +11,14 @@ mod html;
 mod pgn;
 mod ratings;
 mod reproduce;
+pub mod season;
 mod standings;
 mod svg;
 mod text;
 
 pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
-pub use games::{line, named};
+pub use games::{line, named, result};
 pub use html::{HTML_POLICY, html};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};

@@ -53,6 +53,7 @@ fn every_verb_has_help_with_examples() {
         demo
         match
         tournament
+        league
         rate
         agent
         replay
@@ -69,6 +70,13 @@ fn every_verb_has_help_with_examples() {
         tournament resume
         tournament standings
         tournament rate
+        league create
+        league add
+        league rm
+        league run
+        league show
+        league season
+        league list
         agent check
         replay show
         replay verify

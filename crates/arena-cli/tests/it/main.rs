@@ -9,6 +9,7 @@ mod demo;
 mod examples;
 mod hall;
 mod help_and_errors;
+mod league;
 mod lifecycle;
 mod live;
 mod log;

@@ -35,7 +35,7 @@ for line in sys.stdin:
 "#;
 
 /// A folder with agents in it.
-pub struct Lab(tempfile::TempDir);
+pub struct Lab(pub tempfile::TempDir);
 
 impl Lab {
     pub fn new() -> Lab {
@@ -112,7 +112,7 @@ fn wait_for_lines(journal: &Path, lines: usize) {
     }
 }
 
-fn signal(child: &Child, signal: Signal) {
+pub fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_raw(child.id().try_into().unwrap()).unwrap(), signal).unwrap();
 }
 

@@ -272,6 +272,16 @@ impl Entrant {
         told.map(Some).map_err(|(path, source)| PlanError::Files { name: self.name.clone(), path, source })
     }
 
+    /// A number that is another one once its files have been written to; it may be so although they say the same. Quicker by far than
+    /// [`Entrant::fingerprint`].
+    ///
+    /// # Errors
+    /// When they can't be looked at.
+    pub fn stamp(&self, except: &Path) -> Result<u64, PlanError> {
+        let told = fingerprint::stamp(&self.files, except);
+        told.map_err(|(path, source)| PlanError::Files { name: self.name.clone(), path, source })
+    }
+
     /// The agent, to be seated.
     pub fn agent(&self) -> Agent {
         let channel = match &self.reach {
