@@ -27,7 +27,7 @@ const NEEDED: [&str; 10] = [
 const LAYERS: [&[&str]; 8] = [
     &["arena-model"],
     &["arena-challenges", "arena-games", "arena-identity", "arena-ratings", "arena-store"],
-    &["arena-engine", "arena-tournament"],
+    &["arena-catalogue", "arena-engine", "arena-tournament"],
     &["arena-match"],
     &["arena-report"],
     &["arena-league"],
@@ -36,7 +36,8 @@ const LAYERS: [&[&str]; 8] = [
 ];
 
 /// The crates that must stay pure: rules that anybody can run again and get the same bytes.
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
+    "arena-catalogue",
     "arena-model",
     "arena-challenges",
     "arena-games",

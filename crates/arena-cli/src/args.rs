@@ -24,7 +24,7 @@ pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowL
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
-pub use tournament::{FormatArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -306,6 +306,9 @@ pub struct ServeArgs {
     /// Make players prove who they are: joins are signed, and answered with a key for everything after.
     #[arg(long)]
     pub auth: bool,
+    /// Play tournaments between bots, as the section [tournaments] of the settings file allows it.
+    #[arg(long)]
+    pub tournaments: bool,
     /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -49,6 +49,18 @@ impl Ratings {
         Rating { elo: self.fit.rating(index), interval: self.fit.interval(index), ranks: self.ranks[agent] }
     }
 
+    /// All agents, by number, the highest rating first.
+    pub fn order(&self) -> Vec<usize> {
+        self.fit.order().into_iter().map(|agent| agent.0).collect()
+    }
+
+    /// The place of an agent by its rating: `2`, or `2=` if others share it, whom the games don't tell from the best of them.
+    pub fn place(&self, agent: usize) -> String {
+        let place = self.ranks[agent].place;
+        let shared = self.ranks.iter().filter(|rank| rank.place == place).count() > 1;
+        format!("{place}{}", if shared { "=" } else { "" })
+    }
+
     /// What it would take for another to lead, in a sentence.
     pub fn lead(&self, record: &Record) -> Option<String> {
         self.lead_among(|agent| record.name(agent))

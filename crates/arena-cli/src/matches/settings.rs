@@ -126,5 +126,6 @@ pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
         },
         limits: Limits { memory_bytes: Some(args.memory << 20), ..Limits::default() },
         expose,
+        public_only: false,
     })
 }

@@ -7,6 +7,7 @@ mod auth;
 mod crash;
 mod demo;
 mod examples;
+mod hall;
 mod help_and_errors;
 mod league;
 mod lifecycle;
