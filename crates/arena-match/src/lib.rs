@@ -17,6 +17,7 @@ mod replay;
 mod reply;
 mod report;
 mod seat;
+mod solo;
 mod spent;
 mod stderr;
 pub mod tournament;
@@ -36,3 +37,4 @@ pub use replay::{
 };
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};
+pub use solo::Solo;
