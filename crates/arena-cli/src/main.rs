@@ -16,6 +16,7 @@ mod interrupt;
 mod keys;
 mod matches;
 mod output;
+mod play;
 mod replay;
 mod scoring;
 mod serve;
@@ -56,6 +57,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
+        Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
         Verb::Agent { verb } => agent::run(verb, style),

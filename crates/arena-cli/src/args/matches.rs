@@ -148,6 +148,7 @@ fn option(text: &str) -> Result<(String, Value), String> {
     Ok((key.to_owned(), value))
 }
 
-fn dialect(text: &str) -> Result<Dialect, String> {
+/// The name of a dialect.
+pub fn dialect(text: &str) -> Result<Dialect, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|_| "a dialect is both, spec or flat".to_owned())
 }

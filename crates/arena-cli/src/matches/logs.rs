@@ -32,7 +32,8 @@ pub fn path(replay: &Path, seat: usize) -> PathBuf {
     replay.with_extension(format!("seat{seat}.log"))
 }
 
-fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
+/// Writes one log.
+pub fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
     if let Some((verdict, detail)) = &log.verdict {
         writeln!(to, "arena: disqualified, {verdict}: {detail}")?;
     }

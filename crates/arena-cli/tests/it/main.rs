@@ -13,6 +13,7 @@ mod live;
 mod log;
 mod matches;
 mod play;
+mod players;
 mod program;
 mod replay;
 mod tournament;
