@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::crowd::Crowd;
 use crate::psi::Players;
-use crate::scenarios::{self, fanout, games, lists, matches, memory, paced, scoring, tail};
+use crate::scenarios::{self, fanout, games, lists, matches, memory, paced, scoring, tail, turns};
 
 /// The name under which all scenarios are run.
 pub const ALL: &str = "all";
@@ -83,6 +83,9 @@ pub struct Arguments {
     /// Of the scenario `scoring`.
     #[command(flatten)]
     pub scoring: scoring::Options,
+    /// Of the scenario `turns`.
+    #[command(flatten)]
+    pub turns: turns::Options,
     /// Of the scenario `memory`.
     #[command(flatten)]
     pub memory: memory::Options,

@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing the results is what this binary is for")]
 
+mod agenda;
 mod arguments;
 mod ceiling;
 mod connection;

@@ -106,19 +106,27 @@ pub struct Invited {
 /// # Errors
 /// If the server doesn't answer with a session and two invites.
 pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
+    create_of("psi", connection, opposite).await
+}
+
+/// Creates a session of any challenge of two.
+///
+/// # Errors
+/// If the server doesn't answer with a session and two invites.
+pub async fn create_of(challenge: &str, connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
     #[derive(Deserialize)]
     struct Challenge {
         id: String,
         invites: Vec<String>,
     }
-    let body = connection.post("/api/challenges/psi", "{}").await?.ok("create")?;
+    let body = connection.post(&format!("/api/challenges/{challenge}"), "{}").await?.ok("create")?;
     if opposite == Opposite::Ceiling {
         let id = "01234567-89ab-7cde-8f01-23456789abcd".to_owned();
         return Ok(Invited { invites: vec![format!("inv_{id}"); 2], id });
     }
     let Challenge { id, invites } =
         serde_json::from_slice(&body).context("the answer to create isn't a session with invites")?;
-    ensure!(invites.len() == 2, "a session of PSI came with {} invites instead of 2", invites.len());
+    ensure!(invites.len() == 2, "a session of {challenge} came with {} invites instead of 2", invites.len());
     Ok(Invited { id, invites })
 }
 
@@ -223,7 +231,11 @@ pub async fn play(
     Ok(())
 }
 
-async fn sync(connection: &mut Connection, session: &str, from: &str) -> anyhow::Result<bytes::Bytes> {
+/// Reads the operator's channel as the player `from`.
+///
+/// # Errors
+/// If the server refuses.
+pub async fn sync(connection: &mut Connection, session: &str, from: &str) -> anyhow::Result<bytes::Bytes> {
     connection.get(&format!("/api/arena/sync?channel={session}&from={from}")).await?.ok("sync")
 }
 

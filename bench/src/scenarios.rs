@@ -12,6 +12,7 @@ pub mod memory;
 pub mod paced;
 pub mod scoring;
 pub mod tail;
+pub mod turns;
 
 use crate::arguments::Arguments;
 use crate::report::Report;
@@ -72,6 +73,12 @@ pub const LIST: &[Scenario] = &[
         about: "players' requests while others send bad joins as fast as they can",
         in_all: true,
         run: flood::run,
+    },
+    Scenario {
+        name: "turns",
+        about: "moves in many games of chess at once, at a given rate, each with a deadline",
+        in_all: true,
+        run: turns::run,
     },
     Scenario {
         name: "memory",

@@ -1,5 +1,5 @@
-//! The Python in which the tests of the wire run: an environment of its own below the target folder, with the packages of
-//! `xtask/python-requirements.txt`, made once and made anew when that file changes.
+//! The Python in which the tests of the wire and of `clients/python` run: an environment of its own below the target folder,
+//! with the packages of `xtask/python-requirements.txt`, made once and made anew when that file changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,15 +2,14 @@
 //! the moment at which the game was meant to start, so that waiting for a slow server is part of it (no coordinated
 //! omission); each later one counts from the answer before, since that is when a player knows what to do next.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::json;
-use tokio::sync::Semaphore;
 
+use crate::agenda::Agenda;
 use crate::arguments::Arguments;
 use crate::connection::Connection;
 use crate::crew::Crew;
@@ -148,48 +147,4 @@ fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64
         paced.faults.merge(faults);
     }
     Ok(paced)
-}
-
-/// Games that should have started and that nobody has taken up yet; `None` sends a player home.
-struct Agenda {
-    waiting: Mutex<VecDeque<Option<Instant>>>,
-    count: Semaphore,
-}
-
-impl Default for Agenda {
-    fn default() -> Agenda {
-        Agenda { waiting: Mutex::default(), count: Semaphore::new(0) }
-    }
-}
-
-impl Agenda {
-    /// Enters games at their time, and an end for each of so many players. Returns how late it was itself.
-    ///
-    /// A thread of its own, since tokio's clock counts whole milliseconds only.
-    fn fill(&self, rate: u64, games: u64, players: usize) -> Latencies {
-        let mut late = Latencies::default();
-        let start = Instant::now();
-        for game in 0..games {
-            let intended = start + Duration::from_nanos(1_000_000_000 * game / rate);
-            if let Some(wait) = intended.checked_duration_since(Instant::now()) {
-                thread::sleep(wait);
-            }
-            late.record(intended.elapsed());
-            self.enter(Some(intended));
-        }
-        for _ in 0..players {
-            self.enter(None);
-        }
-        late
-    }
-
-    fn enter(&self, entry: Option<Instant>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry);
-        self.count.add_permits(1);
-    }
-
-    async fn next(&self) -> Option<Instant> {
-        self.count.acquire().await.expect("the semaphore is never closed").forget();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
-    }
 }

@@ -1,5 +1,7 @@
 //! The dining cryptographers: find out whether one of the diners paid, and not which.
 
+use std::ops::RangeInclusive;
+
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
 use serde::{Deserialize, Serialize};
 
@@ -43,12 +45,14 @@ enum Guess {
 
 impl Rules for DiningCryptographers {
     const ID: &'static str = "dining-cryptographers";
+    const DESCRIPTION: &'static str = "Find out whether one of you paid the bill, without finding out who.";
+    const SEATS: RangeInclusive<usize> = 3..=10;
     const OVERRIDABLE: &'static [&'static str] = &[];
     type Options = DiningCryptographersOptions;
 
     fn check(options: &DiningCryptographersOptions) -> Result<(), OptionsError> {
         match options.players {
-            3..=10 => Ok(()),
+            players if Self::SEATS.contains(&players) => Ok(()),
             players => Err(OptionsError(format!("players must be 3 to 10, not {players}"))),
         }
     }
@@ -57,7 +61,7 @@ impl Rules for DiningCryptographers {
         let players = options.players;
         ChallengeMetadata {
             name: "Dining Cryptographers".to_owned(),
-            description: "Find out whether one of you paid the bill, without finding out who.".to_owned(),
+            description: Self::DESCRIPTION.to_owned(),
             players,
             prompt: prompt(players),
             methods: vec![Method {

@@ -10,7 +10,7 @@ mod ultimatum;
 
 use std::sync::Arc;
 
-use arena_model::{Builtin, ChallengeType, OptionsError, Rules};
+use arena_model::{Builtin, ChallengeType, GameType, OperatorGame, OptionsError, Rules};
 use serde_json::{Map, Value};
 
 pub use dining_cryptographers::DiningCryptographers;
@@ -34,6 +34,14 @@ pub fn builtin(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dyn 
 
 /// The names of all built-in challenges.
 pub const BUILTIN: &[&str] = &[Psi::ID, Ultimatum::ID, Millionaire::ID, DiningCryptographers::ID];
+
+/// All of them as games of the match runner, in the same order.
+pub static GAMES: [GameType; 4] = [
+    GameType::of::<OperatorGame<Psi>>(),
+    GameType::of::<OperatorGame<Ultimatum>>(),
+    GameType::of::<OperatorGame<Millionaire>>(),
+    GameType::of::<OperatorGame<DiningCryptographers>>(),
+];
 
 fn make<R: Rules>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)

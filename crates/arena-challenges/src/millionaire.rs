@@ -1,5 +1,7 @@
 //! The millionaires' problem: find out who is richer, and not how rich the other is.
 
+use std::ops::RangeInclusive;
+
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,8 @@ pub struct Millionaire {
 
 impl Rules for Millionaire {
     const ID: &'static str = "millionaire";
+    const DESCRIPTION: &'static str = "Find out which of you is richer, without giving away how rich you are.";
+    const SEATS: RangeInclusive<usize> = PLAYERS..=PLAYERS;
     const OVERRIDABLE: &'static [&'static str] = &[];
     type Options = MillionaireOptions;
 
@@ -52,7 +56,7 @@ impl Rules for Millionaire {
     fn metadata(options: &MillionaireOptions) -> ChallengeMetadata {
         ChallengeMetadata {
             name: "Millionaires' Problem".to_owned(),
-            description: "Find out which of you is richer, without giving away how rich you are.".to_owned(),
+            description: Self::DESCRIPTION.to_owned(),
             players: options.players,
             prompt: format!(
                 "You and your opponent are millionaires. Each of you has a private wealth: a whole number of millions \

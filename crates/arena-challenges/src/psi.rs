@@ -1,6 +1,7 @@
 //! Private Set Intersection: find out which numbers both have, and nothing else about the other's set.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
 use serde::{Deserialize, Serialize};
@@ -44,13 +45,16 @@ pub struct Psi {
 
 impl Rules for Psi {
     const ID: &'static str = "psi";
+    const DESCRIPTION: &'static str =
+        "Find the numbers that you and the others have in common, and give away nothing else.";
+    const SEATS: RangeInclusive<usize> = 2..=10;
     const OVERRIDABLE: &'static [&'static str] = &["range", "intersectionSize", "setSize"];
     type Options = PsiOptions;
 
     fn check(options: &PsiOptions) -> Result<(), OptionsError> {
         let PsiOptions { players, range: [low, high], intersection_size, set_size } = *options;
         let refuse = |text: String| Err(OptionsError(text));
-        if !(2..=10).contains(&players) {
+        if !Self::SEATS.contains(&players) {
             return refuse(format!("players must be 2 to 10, not {players}"));
         }
         if low >= high || high > u64::from(u32::MAX) {
@@ -80,8 +84,7 @@ impl Rules for Psi {
         let whole = set_size + intersection_size;
         ChallengeMetadata {
             name: "Private Set Intersection".to_owned(),
-            description: "Find the numbers that you and the others have in common, and give away nothing else."
-                .to_owned(),
+            description: Self::DESCRIPTION.to_owned(),
             players: *players,
             prompt: format!(
                 "You hold a private set of {whole} different whole numbers between {low} and {high}. So does everybody else at \

@@ -1,5 +1,7 @@
 //! The ultimatum game, with as many rounds as it takes: agree on how to split an amount, or nobody gets anything.
 
+use std::ops::RangeInclusive;
+
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
 use serde::{Deserialize, Serialize};
 
@@ -61,13 +63,16 @@ struct Offer {
 
 impl Rules for Ultimatum {
     const ID: &'static str = "ultimatum";
+    const DESCRIPTION: &'static str =
+        "Agree on how to split an amount, for more than the least that you would settle for.";
+    const SEATS: RangeInclusive<usize> = 2..=10;
     const OVERRIDABLE: &'static [&'static str] = &["total", "maxRounds", "reservationMax"];
     type Options = UltimatumOptions;
 
     fn check(options: &UltimatumOptions) -> Result<(), OptionsError> {
         let UltimatumOptions { players, total, max_rounds, reservation_max } = *options;
         let refuse = |text: String| Err(OptionsError(text));
-        if !(2..=10).contains(&players) {
+        if !Self::SEATS.contains(&players) {
             return refuse(format!("players must be 2 to 10, not {players}"));
         }
         if !(1..=MAX_TOTAL).contains(&total) {
@@ -87,8 +92,7 @@ impl Rules for Ultimatum {
         let method = |name: &str, description: String| Method { name: name.to_owned(), description };
         ChallengeMetadata {
             name: "Ultimatum".to_owned(),
-            description: "Agree on how to split an amount, for more than the least that you would settle for."
-                .to_owned(),
+            description: Self::DESCRIPTION.to_owned(),
             players,
             prompt: prompt(options),
             methods: vec![

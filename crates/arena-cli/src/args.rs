@@ -5,6 +5,7 @@ mod admin;
 mod agent;
 mod matches;
 mod play;
+mod rate;
 mod replay;
 mod tournament;
 
@@ -21,8 +22,9 @@ pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
+pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
-pub use tournament::{FormatArg, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{FormatArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -158,12 +160,16 @@ Examples:
 Examples:
   arena tournament run snake --agent ./a --agent ./b --agent ./c --out snakes
   arena tournament resume snakes    go on after Ctrl-C, or after the machine went down
-  arena tournament standings snakes")]
+  arena tournament standings snakes
+  arena tournament rate snakes games.pgn    whatever holds results, rated by all systems")]
     Tournament {
         /// What to do.
         #[command(subcommand)]
         verb: TournamentVerb,
     },
+    /// Rate the results in files and folders, by all systems side by side.
+    #[command(after_help = RATE_EXAMPLES)]
+    Rate(RateArgs),
     /// Agents: find out what one gets wrong before it loses matches by it.
     #[command(after_help = "\
 Examples:

@@ -74,7 +74,7 @@ impl Stage {
         let game = || {
             let agents = ids.iter().map(|id| id.parse()).collect::<Result<_, _>>().ok()?;
             let seed = Seed::from_revealed(&header.seed)?;
-            arena_games::find(&header.game)?.start(&header.options, Setup { seed, agents }).ok()
+            arena_catalogue::game(&header.game)?.start(&header.options, Setup { seed, agents }).ok()
         };
         let sides = match game() {
             Some(game) => (0..ids.len()).map(|seat| game.side(Seat(seat))).collect(),

@@ -34,6 +34,7 @@ pub enum Exit {
     /// An agent has faults; `agent check` told them.
     FaultyAgent = 12,
     /// A tournament can't be begun or gone on with in this folder: there is one, or none, it is damaged or in use, or an agent was changed.
+    /// Or there are no results to rate, or damaged ones.
     BadTournament = 13,
     /// The endpoint of a language model can't be used: it refuses the key or the request, or doesn't answer.
     ModelFailed = 14,

@@ -17,6 +17,7 @@ mod keys;
 mod matches;
 mod output;
 mod play;
+mod rate;
 mod replay;
 mod scoring;
 mod serve;
@@ -60,6 +61,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),

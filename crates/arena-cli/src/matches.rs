@@ -29,7 +29,6 @@ pub use settings::LAUNCH;
 use live::Live;
 use recording::Recording;
 use score::Score;
-pub use score::number_of;
 use settings::{confinement, find_agent, find_game};
 
 /// Does what `arena match` was asked for.
@@ -218,7 +217,7 @@ pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 fn list_games(style: Style) -> Result<(), Failure> {
     let mut table = Table::new(&["game", "agents", "way to move", "ms a step", "ms in the bank", ""]);
     let mut list = Vec::new();
-    for game in &arena_games::GAMES {
+    for game in arena_catalogue::games() {
         let mode = serde_json::to_value(game.mode).unwrap_or_default();
         let seats = format!("{} to {}", game.seats.start(), game.seats.end());
         let seats = if game.seats.start() == game.seats.end() { game.seats.start().to_string() } else { seats };

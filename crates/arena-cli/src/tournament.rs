@@ -1,17 +1,20 @@
 //! `arena tournament`: many matches between many agents, from a plan to standings.
 
+mod ending;
 mod entrants;
-mod export;
-mod ratings;
-mod standings;
+pub mod tables;
 mod watch;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use arena_engine::Environment;
 use arena_match::cores;
-use arena_match::tournament::{self, Ended, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play};
+use arena_match::tournament::{
+    self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play,
+};
 use arena_model::TimeLimits;
+use arena_report::{PgnError, pgn};
 use arena_tournament::{Format, Shape};
 
 use crate::args::{Affinity, FormatArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
@@ -20,6 +23,7 @@ use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
+use crate::rate;
 
 use watch::Watcher;
 
@@ -29,6 +33,7 @@ pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
         TournamentVerb::Run(args) => begin(&args, style),
         TournamentVerb::Resume(args) => resume(&args, style),
         TournamentVerb::Standings(args) => show(&args, style),
+        TournamentVerb::Rate(args) => rate::run(&args, style),
     }
 }
 
@@ -78,16 +83,32 @@ fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
     if record.cut_off > 0 {
         output::note(&format!("the last line isn't whole ({} bytes) and doesn't count", record.cut_off));
     }
+    tell_surplus(&record);
     match (args.csv, args.markdown, args.pgn, style) {
-        (true, ..) => print(export::csv(&record).trim_end()),
-        (_, true, ..) => print(export::markdown(&record).trim_end()),
-        (_, _, true, _) => export::pgn(&record, &args.folder.join(tournament::REPLAYS)),
-        (.., Style::Json) => output::print_json(&export::json(&record)?, style),
+        (true, ..) => print(arena_report::csv(&record).trim_end()),
+        (_, true, ..) => print(arena_report::markdown(&record).trim_end()),
+        (_, _, true, _) => print_pgn(&record, &args.folder.join(tournament::REPLAYS)),
+        (.., Style::Json) => print(&arena_report::json(&record).to_string()),
         (.., Style::Pretty | Style::Compact) => {
-            print(&printable(&standings::title(&record)))?;
-            print(standings::describe(&record).trim_end())
+            print(&printable(&arena_report::title(&record)))?;
+            print(tables::describe(&record).trim_end())
         }
     }
+}
+
+/// Prints all games in Portable Game Notation, with the moves of those whose replays were kept.
+fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
+    let path = |number: usize| replays.join(format!("{number}.jsonl"));
+    let told = |error: PgnError| match error {
+        PgnError::Seats(_) => Failure::new(Exit::Usage, error),
+        PgnError::Replay { number, source } => Failure::caused(Exit::BadReplay, &source).about(&path(number).display()),
+    };
+    // Of a replay that can't be read there is nothing to say: most tournaments keep none.
+    let replay = |game: &GameLine| fs::read(path(game.fixture)).ok();
+    for game in pgn(record, replay).map_err(told)? {
+        print(&game.map_err(told)?)?;
+    }
+    Ok(())
 }
 
 /// Plays what is left, and tells how it goes and how it ended.
@@ -107,6 +128,7 @@ fn go_on(mut journal: Journal, table_every: Option<usize>, style: Style) -> Resu
     let keep = |contest: &_, replay: &Path| logs::write_all(replay, contest).map_err(|(_, error)| error);
     let played = play(&mut journal, &how, keep, |journal, number| watcher.tell(journal.record(), number));
     let told = watcher.end(journal.record());
+    tell_surplus(journal.record());
     match played {
         Ok(Ended::Complete) => told,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
@@ -119,9 +141,21 @@ fn go_on(mut journal: Journal, table_every: Option<usize>, style: Style) -> Resu
 }
 
 fn broken_off(folder: &Path, record: &Record) -> Failure {
-    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
+    let (played, all) = (record.schedule.games_played(), record.schedule.games());
     let line = resume_line(folder);
     Failure::new(Exit::Interrupted, format_args!("stopped after {played} of {all} games; to go on: {line}"))
+}
+
+/// Tells of games that don't count. How many there are depends on how games were played beside each other, so this is no part of the
+/// standings.
+fn tell_surplus(record: &Record) {
+    match record.schedule.surplus() {
+        0 => {}
+        1 => output::note("1 game still ran when the test was decided; it is kept, and doesn't count"),
+        games => {
+            output::note(&format!("{games} games still ran when the test was decided; they are kept, and don't count"))
+        }
+    }
 }
 
 /// What to type to go on with the tournament in a folder.
@@ -150,14 +184,18 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
         FormatArg::Gauntlet => Format::Gauntlet,
         FormatArg::Swiss => Format::Swiss,
         FormatArg::Knockout => Format::Knockout,
+        FormatArg::Adaptive => Format::Adaptive,
     };
+    let stop = ending::stop(args)?;
+    let paired = !args.no_pairs;
     let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
     let shape = Shape {
         format,
         agents: agents.len(),
-        rounds: args.rounds.map_or_else(|| format.usual_rounds(agents.len()), |rounds| rounds as usize),
+        rounds: ending::rounds(args, format, agents.len(), if paired { seats } else { 1 }, stop)?,
         seats,
-        paired: !args.no_pairs,
+        paired,
+        stop,
         seed: match seed {
             Some(seed) => seed.clone(),
             None => settings::draw_seed()?,
@@ -195,6 +233,3 @@ fn refused(error: &JournalError) -> Failure {
         _ => Failure::new(Exit::BadTournament, error),
     }
 }
-
-#[cfg(test)]
-mod tests;

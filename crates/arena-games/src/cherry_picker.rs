@@ -15,8 +15,8 @@
 use std::ops::RangeInclusive;
 
 use arena_model::{Actions, Events, Game, OptionsError, Seat, Setup, TimeLimits, UpdateMode};
-use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::foraging::{Action, Constants, World};
@@ -41,6 +41,7 @@ impl<'de> Deserialize<'de> for CherryPickerConfig {
 }
 
 /// One game of cherry_picker.
+#[derive(Serialize, Deserialize)]
 pub struct CherryPicker {
     config: CherryPickerConfig,
     /// By seat; each has one agent.

@@ -23,7 +23,8 @@ use std::ops::RangeInclusive;
 
 use arena_model::{Actions, Events, Game, Offer, OptionsError, Seat, Setup, TimeLimits, UpdateMode, Verdict};
 use cozy_chess::Color;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::digits::write_string;
 use position::{Play, Position};
@@ -58,21 +59,27 @@ pub enum ChessAction {
     ClaimDraw,
 }
 
+/// One of [`TERMINATIONS`].
+type Termination = &'static str;
+
 /// How a game ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
-    termination: &'static str,
+    #[serde(deserialize_with = "known_termination")]
+    termination: Termination,
     /// `None`: a draw.
     winner: Option<Seat>,
 }
 
 /// A game of chess.
+#[derive(Serialize, Deserialize)]
 pub struct Chess {
     config: ChessConfig,
     /// Who has the white pieces.
     white: Seat,
     position: Position,
-    last_move: Option<Play>,
+    /// In UCI notation.
+    last_move: Option<String>,
     plies: u64,
     end: Option<End>,
     is_disqualified: [bool; 2],
@@ -122,27 +129,7 @@ impl Game for Chess {
     }
 
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"\"fen\":\"");
-        self.position.write_fen(out);
-        out.extend_from_slice(b"\",\"epd\":\"");
-        self.position.write_epd(out);
-        out.extend_from_slice(match self.position.turn() {
-            Color::White => b"\",\"turn\":true,\"legal_moves\":[",
-            Color::Black => b"\",\"turn\":false,\"legal_moves\":[",
-        });
-        for (index, play) in self.position.plays().iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            out.push(b'"');
-            out.extend_from_slice(play.uci().as_bytes());
-            out.push(b'"');
-        }
-        out.extend_from_slice(b"],\"last_move\":");
-        match &self.last_move {
-            Some(play) => write_string(out, play.uci()),
-            None => out.extend_from_slice(b"null"),
-        }
+        self.write_board(out);
         out.extend_from_slice(b",\"color\":");
         write_string(out, colour_name(self.colour(seat)));
     }
@@ -226,7 +213,51 @@ impl Game for Chess {
 /// How a game ends in which an agent was disqualified, be it for an illegal move.
 const TAINTED: &str = "TAINTED";
 
+/// All ways to end.
+const TERMINATIONS: [&str; 9] = [
+    TAINTED,
+    "CHECKMATE",
+    "INSUFFICIENT_MATERIAL",
+    "STALEMATE",
+    "SEVENTYFIVE_MOVES",
+    "FIVEFOLD_REPETITION",
+    "MAX_PLIES",
+    "THREEFOLD_REPETITION",
+    "FIFTY_MOVES",
+];
+
+fn known_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Termination, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let known = TERMINATIONS.into_iter().find(|termination| *termination == text);
+    known.ok_or_else(|| D::Error::custom(format!("a game doesn't end by {text}")))
+}
+
 impl Chess {
+    /// What there is to see from either side.
+    pub(crate) fn write_board(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"fen\":\"");
+        self.position.write_fen(out);
+        out.extend_from_slice(b"\",\"epd\":\"");
+        self.position.write_epd(out);
+        out.extend_from_slice(match self.position.turn() {
+            Color::White => b"\",\"turn\":true,\"legal_moves\":[",
+            Color::Black => b"\",\"turn\":false,\"legal_moves\":[",
+        });
+        for (index, play) in self.position.plays().iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.extend_from_slice(play.uci().as_bytes());
+            out.push(b'"');
+        }
+        out.extend_from_slice(b"],\"last_move\":");
+        match &self.last_move {
+            Some(uci) => write_string(out, uci),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
     /// Whose turn it is.
     fn mover(&self) -> Seat {
         match self.position.turn() {
@@ -248,7 +279,7 @@ impl Chess {
 
     fn play(&mut self, play: Play) {
         self.position.play(&play);
-        self.last_move = Some(play);
+        self.last_move = Some(play.uci().to_owned());
         self.plies += 1;
         self.end = self.find_end();
     }

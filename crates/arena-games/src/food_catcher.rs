@@ -17,9 +17,12 @@ use std::ops::RangeInclusive;
 
 use arena_model::{Actions, Events, Game, OptionsError, Seat, Setup, TimeLimits, UpdateMode};
 
+use serde::{Deserialize, Serialize};
+
 use crate::foraging::{Action, Constants, World};
 
 /// One game of food_catcher.
+#[derive(Serialize, Deserialize)]
 pub struct FoodCatcher {
     world: World,
     agents: usize,

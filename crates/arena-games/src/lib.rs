@@ -10,9 +10,13 @@ mod food_catcher;
 mod foraging;
 #[cfg(test)]
 mod golden;
+mod hosted;
 mod snake;
 
-use arena_model::GameType;
+use std::sync::Arc;
+
+use arena_model::{Builtin, ChallengeType, GameOperator, GameType, Hosted, OptionsError};
+use serde_json::{Map, Value};
 
 /// All games, in the order in which people are told of them.
 pub static GAMES: [GameType; 4] = [
@@ -25,6 +29,32 @@ pub static GAMES: [GameType; 4] = [
 /// The game of this name.
 pub fn find(name: &str) -> Option<&'static GameType> {
     GAMES.iter().find(|game| game.name == name)
+}
+
+/// The names of the games as challenges of a server.
+pub const CHALLENGES: &[&str] = &[
+    snake::Snake::CHALLENGE,
+    chess::Chess::CHALLENGE,
+    food_catcher::FoodCatcher::CHALLENGE,
+    cherry_picker::CherryPicker::CHALLENGE,
+];
+
+/// The game that is called `id` as a challenge, with an arena's options for it; `None` if there is none of that name.
+///
+/// # Errors
+/// If an option is unknown, mistyped, or makes the game impossible.
+pub fn challenge(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dyn ChallengeType>, OptionsError>> {
+    match id {
+        snake::Snake::CHALLENGE => Some(make::<snake::Snake>(options)),
+        chess::Chess::CHALLENGE => Some(make::<chess::Chess>(options)),
+        food_catcher::FoodCatcher::CHALLENGE => Some(make::<food_catcher::FoodCatcher>(options)),
+        cherry_picker::CherryPicker::CHALLENGE => Some(make::<cherry_picker::CherryPicker>(options)),
+        _ => None,
+    }
+}
+
+fn make<G: Hosted>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
+    Builtin::<GameOperator<G>>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)
 }
 
 #[cfg(test)]
@@ -40,7 +70,7 @@ mod tests {
     fn what_comes_after_the_end_of_a_game_changes_nothing() {
         for game_type in &GAMES {
             let mut game = start(game_type, 2, 1, json!({"n_epochs": 3}));
-            let act = |state: &serde_json::Value| {
+            let act = |state: &Value| {
                 let to = state["legal_moves"][0].as_str().unwrap_or("UP");
                 json!([{"action": "move", "move": to, "actor_id": state["actors"][0]["id"], "target": [20, 20]}])
             };

@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for Direction {
 }
 
 /// A cell of the grid, or one step outside of it: where a dead snake's head may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Cell {
     x: i16,
     y: i16,
@@ -179,7 +179,7 @@ impl Cell {
 }
 
 /// One agent's snake.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Body {
     /// Head first; two or more. A dead snake's are where it died.
     cells: VecDeque<Cell>,
@@ -213,19 +213,45 @@ impl Body {
 }
 
 /// A game of snake.
+#[derive(Serialize, Deserialize)]
+#[serde(from = "Kept")]
 pub struct Snake {
     config: SnakeConfig,
     /// By seat: the agent's id as a JSON string with a colon behind it.
-    keys: Vec<Vec<u8>>,
+    keys: Vec<String>,
     /// By seat.
     snakes: Vec<Body>,
     /// In the order in which they appeared.
     foods: Vec<Cell>,
+    /// Drawn from the others.
+    #[serde(skip_serializing)]
     board: Board,
     food_rng: SeedRng,
     /// Those that have been played.
     epochs: u64,
     has_ended: bool,
+}
+
+/// A game as it is written down.
+#[derive(Deserialize)]
+struct Kept {
+    config: SnakeConfig,
+    keys: Vec<String>,
+    snakes: Vec<Body>,
+    foods: Vec<Cell>,
+    food_rng: SeedRng,
+    epochs: u64,
+    has_ended: bool,
+}
+
+impl From<Kept> for Snake {
+    fn from(kept: Kept) -> Snake {
+        let Kept { config, keys, snakes, foods, food_rng, epochs, has_ended } = kept;
+        let board = Board::new(config.grid_width as i16, config.grid_height as i16);
+        let mut game = Snake { config, keys, snakes, foods, board, food_rng, epochs, has_ended };
+        game.redraw();
+        game
+    }
 }
 
 impl Game for Snake {
@@ -253,7 +279,7 @@ impl Game for Snake {
             let mut key = Vec::new();
             write_string(&mut key, agent.as_str());
             key.push(b':');
-            key
+            String::from_utf8(key).expect("an id is text")
         });
         let mut game = Snake {
             config,
@@ -284,7 +310,7 @@ impl Game for Snake {
             if seat > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(key);
+            out.extend_from_slice(key.as_bytes());
             write_number(out, snake.score());
         }
         out.extend_from_slice(b"},\"snakes\":{");
@@ -292,7 +318,7 @@ impl Game for Snake {
             if seat > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(key);
+            out.extend_from_slice(key.as_bytes());
             out.extend_from_slice(match snake.is_alive {
                 true => b"{\"alive\":true,\"head_position\":",
                 false => b"{\"alive\":false,\"head_position\":",

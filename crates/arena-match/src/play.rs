@@ -5,7 +5,9 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_model::{AgentId, AnyGame, Events, OptionsError, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict};
+use arena_model::{
+    AgentId, AnyGame, Events, GameType, OptionsError, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict,
+};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
@@ -343,7 +345,7 @@ impl<'a> Table<'a> {
 
     /// Writes what each agent that is to move is told.
     fn write_states(&mut self) {
-        let is_shared = self.game.game_type().mode != UpdateMode::Isolated;
+        let is_shared = self.game.game_type().is_shared;
         self.banks_ms.clear();
         self.banks_ms.extend(self.seats.iter().map(Seat::bank_ms));
         let mut shared: Option<usize> = None;
@@ -394,7 +396,7 @@ impl<'a> Table<'a> {
         if let Some(recorder) = &mut self.recorder {
             recorder.epoch(&EpochRecord {
                 epoch: self.epoch,
-                states: states(self.game.game_type().mode, &self.states),
+                states: states(self.game.game_type(), &self.states),
                 banks_ms: &self.banks_ms,
                 disqualified: &out,
                 taken: is_played.then_some(&self.taken),
@@ -453,7 +455,7 @@ impl<'a> Table<'a> {
             watch.see_end(Glance { epoch: epochs, states: &self.states, seats: &self.seats });
         }
         if let Some(recorder) = &mut self.recorder {
-            let states = states(self.game.game_type().mode, &self.states);
+            let states = states(self.game.game_type(), &self.states);
             recorder.result(&ResultRecord { outcome: &outcome, epochs, scores: &scores, ranks: &ranks }, states)?;
         }
         let by = Instant::now() + GRACE;
@@ -486,10 +488,10 @@ pub(crate) fn write_state(game: &dyn AnyGame, seat: usize, epoch: u64, ids_json:
 }
 
 /// The states of an epoch as a replay has them.
-pub(crate) fn states(mode: UpdateMode, states: &[Vec<u8>]) -> States<'_> {
-    match mode {
-        UpdateMode::Isolated => States::Each(states),
-        _ => states.iter().find(|state| !state.is_empty()).map_or(States::None, |state| States::One(state)),
+pub(crate) fn states<'s>(game: &GameType, states: &'s [Vec<u8>]) -> States<'s> {
+    match game.is_shared {
+        false => States::Each(states),
+        true => states.iter().find(|state| !state.is_empty()).map_or(States::None, |state| States::One(state)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Challenge types: what can be played, with which options, described how.
 
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ pub struct ChallengeMetadata {
 }
 
 /// An action that players of a challenge have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Method {
     /// Its name: the `messageType` of the wire.
     pub name: String,
@@ -101,6 +102,12 @@ pub trait ChallengeType: Send + Sync {
 pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// Identifier, such as `psi`.
     const ID: &'static str;
+
+    /// One sentence.
+    const DESCRIPTION: &'static str;
+
+    /// How many players it can have.
+    const SEATS: RangeInclusive<usize>;
 
     /// Options that whoever creates a session may choose. The others are the arena's to set.
     const OVERRIDABLE: &'static [&'static str];

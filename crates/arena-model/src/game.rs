@@ -19,11 +19,12 @@ use crate::challenge::OptionsError;
 use crate::{IdError, Seat, Seed};
 
 pub use any::{AnyGame, GameType, MAX_ACTIONS};
+pub(crate) use any::{config, reason};
 pub use verdict::Verdict;
 
 /// What an agent is called in one match: 1 to 255 characters, often a UUID.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct AgentId(String);
 
 impl AgentId {
@@ -45,6 +46,20 @@ impl FromStr for AgentId {
             true => Ok(AgentId(text.to_owned())),
             false => Err(IdError::expected("an agent id (1 to 255 characters, none of them a control character)")),
         }
+    }
+}
+
+impl TryFrom<String> for AgentId {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<AgentId, IdError> {
+        text.parse()
+    }
+}
+
+impl From<AgentId> for String {
+    fn from(id: AgentId) -> String {
+        id.0
     }
 }
 
@@ -98,6 +113,8 @@ pub trait Game: Send + Sized + 'static {
     const SEATS: RangeInclusive<usize>;
     /// The usual time limits.
     const LIMITS: TimeLimits;
+    /// Whether all who are asked in an epoch see the same, but for what they play as.
+    const IS_SHARED: bool = !matches!(Self::MODE, UpdateMode::Isolated);
     /// Its constants, which agents are told and users may set. Refuses unknown keys (`deny_unknown_fields`), and each key has
     /// a default.
     type Config: Serialize + DeserializeOwned;
@@ -118,7 +135,7 @@ pub trait Game: Send + Sized + 'static {
     fn is_asked(&self, seat: Seat) -> bool;
 
     /// Appends what the agent on this seat sees, as the members of a JSON object without the braces around them: `"a":1,"b":[]`.
-    /// The same for all seats in a simultaneous game. Changes nothing. The keys `epoch`, `agent_ids` and `remaining_overage_ms` are
+    /// The same for all who are asked if [`Game::IS_SHARED`]. Changes nothing. The keys `epoch`, `agent_ids` and `remaining_overage_ms` are
     /// the runner's, and so are those of the protocol.
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
 

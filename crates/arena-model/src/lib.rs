@@ -5,10 +5,12 @@
 
 mod challenge;
 mod game;
+mod game_operator;
 mod hex;
 mod id;
 mod message;
 mod operator;
+mod operator_game;
 mod record;
 mod score;
 mod scoring;
@@ -22,9 +24,11 @@ pub use game::{
     Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, Offer, Rejected, Setup, TimeLimits,
     UpdateMode, Verdict,
 };
+pub use game_operator::{GameOperator, GameOptions, Hosted};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
+pub use operator_game::{ChallengeState, OperatorGame, SeenMessage};
 pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{

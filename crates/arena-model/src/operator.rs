@@ -119,6 +119,11 @@ impl<'t> Table<'t> {
         self.deadline = Some(self.now.plus_ms(ms));
     }
 
+    /// When [`Operator::deadline`] will be called, if it will be.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
     /// Takes the request for a deadline back.
     pub fn clear_deadline(&mut self) {
         self.deadline = None;
@@ -127,6 +132,11 @@ impl<'t> Table<'t> {
     /// Ends the game with the scores as they stand when the transition is over.
     pub fn end(&mut self) {
         self.ended = true;
+    }
+
+    /// A seed of its own for one purpose: for rules that want a [`Seed`] rather than a stream.
+    pub fn derive_seed(&self, purpose: &str) -> Seed {
+        self.seed.derive(purpose)
     }
 
     /// The session's stream of random numbers for one purpose. Name what varies (a round, a seat) in the purpose:

@@ -10,6 +10,8 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::hex;
@@ -64,8 +66,27 @@ impl fmt::Debug for Seed {
     }
 }
 
-/// Random numbers derived from a [`Seed`].
+/// Random numbers derived from a [`Seed`]. Can be written down between two draws: `{key}:{32-bit words drawn}`.
 pub struct SeedRng(ChaCha20Rng);
+
+impl Serialize for SeedRng {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}:{}", hex::encode(&self.0.get_seed()), self.0.get_word_pos()))
+    }
+}
+
+impl<'de> Deserialize<'de> for SeedRng {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeedRng, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let read = || {
+            let (key, words) = text.split_once(':')?;
+            let mut rng = ChaCha20Rng::from_seed(hex::decode(key)?);
+            rng.set_word_pos(words.parse().ok()?);
+            Some(SeedRng(rng))
+        };
+        read().ok_or_else(|| D::Error::custom("this isn't a stream of random numbers: its key and how much was drawn"))
+    }
+}
 
 impl SeedRng {
     /// A number in `0..n`, each equally likely.
@@ -132,6 +153,19 @@ mod tests {
         assert!(units.iter().all(|unit| (0.0..1.0).contains(unit)));
         let mean = units.iter().sum::<f64>() / 1000.0;
         assert!((0.47..0.53).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn a_stream_goes_on_from_where_it_was_written_down() {
+        let mut rng = Seed([3; 32]).rng("food");
+        for drawn in 0..40 {
+            let text = serde_json::to_string(&rng).unwrap();
+            let mut other: SeedRng = serde_json::from_str(&text).unwrap();
+            assert_eq!(rng.below(1000), other.below(1000), "after {drawn}");
+        }
+        for text in ["\"\"", "\"00:1\"", "\"x:y\"", "7"] {
+            assert!(serde_json::from_str::<SeedRng>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

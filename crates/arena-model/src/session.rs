@@ -412,13 +412,15 @@ pub fn wake(
         });
         return Ok(transition.expect("a deadline isn't rejected"));
     }
-    let idle = patience.active_ms.map(|ms| last_activity.plus_ms(ms));
-    if let (Some(due), Some(ms)) = (idle, patience.active_ms)
+    // Rules that have set a deadline see to it themselves that the session doesn't stay for ever.
+    let patience_ms = patience.active_ms.filter(|_| session.deadline.is_none());
+    let idle = patience_ms.map(|ms| last_activity.plus_ms(ms));
+    if let (Some(due), Some(ms)) = (idle, patience_ms)
         && due <= now
     {
         return Ok(abandon(session, house, ms, now));
     }
-    Ok(look_again(earlier(session.deadline, idle)))
+    Ok(look_again(session.deadline.or(idle)))
 }
 
 fn abandon(session: &Session, house: &House<'_>, idle_ms: i64, now: Timestamp) -> Transition {
@@ -466,7 +468,7 @@ fn play<E>(
         finish(&mut session, Ending::Completed, house, now);
     } else if session.phase == Phase::Active {
         // A time that is still to come and not too late stays: looking early costs one read, moving it an index write.
-        let due = earlier(session.deadline, house.patience.active_ms.map(|ms| now.plus_ms(ms)));
+        let due = session.deadline.or(house.patience.active_ms.map(|ms| now.plus_ms(ms)));
         let keep = session.wake_at.is_some_and(|at| at > now && due.is_some_and(|due| at <= due));
         if !keep {
             session.wake_at = due;
@@ -495,11 +497,4 @@ fn final_scores(scores: &[Score]) -> String {
         })
         .collect();
     format!("Game ended.\n\nScores are:\n{}", lines.join("\n"))
-}
-
-fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

@@ -37,12 +37,14 @@
 
 mod covariance;
 mod fit;
+mod forecast;
 mod pairs;
 mod ranking;
 mod reach;
 
 pub use fit::{Fit, fit};
-pub use ranking::{Rank, Ranking, widest};
+pub use forecast::{Forecast, next_game};
+pub use ranking::{Rank, Ranking};
 
 use serde::{Deserialize, Serialize};
 

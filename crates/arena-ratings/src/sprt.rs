@@ -1,6 +1,8 @@
 //! A match between two agents: how far apart they are, and when it has been played long enough (SPRT). On games, or on
 //! pairs of games with swapped seats, whose two results depend on each other.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::distributions::{Z, normal_below};
@@ -49,7 +51,19 @@ impl Scores {
         Scores::Pentanomial(counts)
     }
 
-    fn counts(&self) -> &[u64] {
+    /// Takes one more observation: a game, or a pair of games, of so many half points.
+    ///
+    /// # Panics
+    /// If it can't have so many.
+    pub fn add(&mut self, half_points: usize) {
+        match self {
+            Scores::Trinomial(counts) => counts[half_points] += 1,
+            Scores::Pentanomial(counts) => counts[half_points] += 1,
+        }
+    }
+
+    /// How many observations there are of each number of half points, from 0 on.
+    pub fn counts(&self) -> &[u64] {
         match self {
             Scores::Trinomial(counts) => counts,
             Scores::Pentanomial(counts) => counts,
@@ -162,14 +176,52 @@ pub enum EloModel {
     Normalized,
 }
 
+impl EloModel {
+    /// Its name in files and arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            EloModel::Logistic => "logistic",
+            EloModel::Normalized => "normalized",
+        }
+    }
+}
+
 /// A sequential test of two hypotheses: the difference is `elo0`, or it is `elo1`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Numbers")]
 pub struct Sprt {
     elo0: f64,
     elo1: f64,
     alpha: f64,
     beta: f64,
     model: EloModel,
+}
+
+impl fmt::Display for Sprt {
+    /// As chess runners take it: `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sprt { elo0, elo1, alpha, beta, model } = self;
+        write!(f, "elo0={elo0} elo1={elo1} alpha={alpha} beta={beta} model={}", model.name())
+    }
+}
+
+/// The numbers of a test, before anybody has looked at them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Numbers {
+    elo0: f64,
+    elo1: f64,
+    alpha: f64,
+    beta: f64,
+    model: EloModel,
+}
+
+impl TryFrom<Numbers> for Sprt {
+    type Error = SprtError;
+
+    fn try_from(Numbers { elo0, elo1, alpha, beta, model }: Numbers) -> Result<Sprt, SprtError> {
+        Sprt::new(elo0, elo1, alpha, beta, model)
+    }
 }
 
 /// Why there is no such test.
@@ -231,6 +283,16 @@ impl Sprt {
             return Err(SprtError::Errors { alpha, beta });
         }
         Ok(Sprt { elo0, elo1, alpha, beta, model })
+    }
+
+    /// Its two hypotheses, in Elo.
+    pub fn hypotheses(&self) -> [f64; 2] {
+        [self.elo0, self.elo1]
+    }
+
+    /// In what these are given.
+    pub fn model(&self) -> EloModel {
+        self.model
     }
 
     /// What the test says after these results.

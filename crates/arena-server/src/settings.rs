@@ -52,7 +52,7 @@ impl Default for Settings {
     }
 }
 
-/// All built-in challenges, each with the strategies that tell something about it.
+/// All that is built in, each with the strategies that tell something about it.
 fn default_challenges() -> Vec<ChallengeSettings> {
     let challenge = |name: &str, scoring: &[&str]| ChallengeSettings {
         name: name.to_owned(),
@@ -64,6 +64,10 @@ fn default_challenges() -> Vec<ChallengeSettings> {
         challenge("ultimatum", &["win-rate", "red-team", "consecutive"]),
         challenge("millionaire", &["win-rate", "red-team", "consecutive"]),
         challenge("dining-cryptographers", &["win-rate", "consecutive"]),
+        challenge("snake", &["win-rate", "consecutive"]),
+        challenge("chess", &["win-rate", "consecutive"]),
+        challenge("food-catcher", &["win-rate", "consecutive"]),
+        challenge("cherry-picker", &["win-rate", "consecutive"]),
     ]
 }
 
@@ -323,8 +327,8 @@ impl Settings {
             if types.iter().any(|other| other.id() == name) {
                 return Err(refuse("is there twice".to_owned()));
             }
-            let known = arena_challenges::BUILTIN.join(", ");
-            let challenge = arena_challenges::builtin(name, options)
+            let known = arena_catalogue::challenges().collect::<Vec<_>>().join(", ");
+            let challenge = arena_catalogue::challenge(name, options)
                 .ok_or_else(|| refuse(format!("no such challenge; there are: {known}")))?
                 .map_err(|error| refuse(format!("options: {error}")))?;
             types.push(challenge);

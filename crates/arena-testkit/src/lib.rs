@@ -1,14 +1,16 @@
 //! What the tests of the arena share: a manual clock, seeded randomness, twins that differ in a secret, players with keys,
-//! a server on a free port, and a plain HTTP client that hides nothing.
+//! a server on a free port, a plain HTTP client that hides nothing, and a Python with packages.
 
 mod client;
 mod host;
 mod lab;
 mod player;
+mod python;
 mod twins;
 
 pub use client::{Answer, Client, EventStream};
 pub use host::Host;
 pub use lab::Lab;
 pub use player::{Player, known_admin_token, known_secret};
+pub use python::python;
 pub use twins::WithSecret;

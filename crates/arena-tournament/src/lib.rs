@@ -4,10 +4,14 @@
 //! broken off goes on as if nothing had happened. Playing the games, keeping their results and telling of them are others' business.
 
 mod matching;
+mod results;
 mod schedule;
 mod shape;
 mod standings;
+mod stop;
 
-pub use schedule::{Fixture, RecordError, Schedule};
+pub use results::results;
+pub use schedule::{Fixture, RecordError, Schedule, Trial};
 pub use shape::{Format, MAX_GAMES, Shape, ShapeError};
 pub use standings::{Standing, Versus, cross_table, standings};
+pub use stop::Stop;

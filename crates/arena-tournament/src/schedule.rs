@@ -1,18 +1,25 @@
 //! Schedules: the games of a tournament as far as they are known, and what came of them.
 //!
 //! Games come in waves. A wave depends on the complete results of those before it, so the order in which games of a wave end, and
-//! how many are played beside each other, changes nothing.
+//! how many are played beside each other, changes nothing. Where a test ends the tournament within a wave, it is judged in the order
+//! of the games' numbers; those that were played beyond its end are kept, but don't count.
 
+mod adaptive;
 mod fixed;
 mod knockout;
 mod swiss;
+mod trial;
 
 use arena_model::Seed;
 
 use crate::shape::{Format, Shape, ShapeError};
+use crate::stop::Stop;
 
+use adaptive::Adaptive;
 use knockout::Knockout;
 use swiss::Swiss;
+
+pub use trial::Trial;
 
 /// A game that is to be played.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +46,8 @@ pub struct Schedule {
     results: Vec<Option<Vec<usize>>>,
     /// How many known games haven't been played.
     missing: usize,
+    /// The test that may end it, and how that stands.
+    trial: Option<Trial>,
     is_complete: bool,
 }
 
@@ -49,6 +58,7 @@ enum Stage {
     Fixed,
     Swiss(Swiss),
     Knockout(Knockout),
+    Adaptive(Adaptive),
 }
 
 /// The games that are known so far.
@@ -102,8 +112,13 @@ impl Schedule {
             }
             Format::Swiss => Stage::Swiss(Swiss::new(order)),
             Format::Knockout => Stage::Knockout(Knockout::new(order)),
+            Format::Adaptive => Stage::Adaptive(Adaptive::new(order)),
         };
-        let mut schedule = Schedule { shape, known, stage, results: Vec::new(), missing: 0, is_complete: false };
+        let trial = match shape.stop {
+            Some(Stop::Sprt(sprt)) => Some(Trial::new(sprt, shape.paired)),
+            Some(Stop::Margin(_)) | None => None,
+        };
+        let mut schedule = Schedule { shape, known, stage, results: Vec::new(), missing: 0, trial, is_complete: false };
         schedule.settle();
         Ok(schedule)
     }
@@ -123,40 +138,80 @@ impl Schedule {
         self.known.fixtures.get(number.checked_sub(1)?)
     }
 
-    /// The known games without a result.
+    /// The known games without a result, if they are still to be played.
     pub fn pending(&self) -> impl Iterator<Item = &Fixture> {
-        self.known.fixtures.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(fixture, _)| fixture)
+        let all = if self.is_complete { &[] } else { &self.known.fixtures[..] };
+        all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(fixture, _)| fixture)
     }
 
-    /// The games that have been played, each with the ranks by seat.
+    /// The games that have been played and count, each with the ranks by seat.
     pub fn played(&self) -> impl Iterator<Item = (&Fixture, &[usize])> {
-        self.known.fixtures.iter().zip(&self.results).filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)))
+        let all = self.known.fixtures.iter().zip(&self.results).take(self.last_that_counts());
+        all.filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)))
     }
 
-    /// How many games have been played.
+    /// Whether the game of this number counts if it has been played: not, if it lies beyond the end of a test.
+    pub fn counts(&self, number: usize) -> bool {
+        number <= self.last_that_counts()
+    }
+
+    /// How many games have been played and count.
     pub fn games_played(&self) -> usize {
-        self.results.len() - self.missing
+        match self.ended() {
+            Some(games) => games,
+            None => self.results.len() - self.missing,
+        }
     }
 
-    /// How many games there are at least, in all; tie-breaks of a knockout come on top.
-    pub fn least_games(&self) -> usize {
-        let tie_breaks = match &self.stage {
-            Stage::Knockout(knockout) => knockout.tie_breaks * self.shape.games_a_meeting(),
-            Stage::Fixed | Stage::Swiss(_) => 0,
-        };
-        self.shape.least_games().unwrap_or_default() as usize + tie_breaks
+    /// How many games were played beyond the end of a test. It depends on how many were played beside each other.
+    pub fn surplus(&self) -> usize {
+        self.results.len() - self.missing - self.games_played()
     }
 
-    /// Whether all games have been played.
+    /// How many games there are in all, as far as can be told: tie-breaks of a knockout come on top, and what may end it before
+    /// hasn't, unless all have been played.
+    pub fn games(&self) -> usize {
+        let planned = self.shape.games().unwrap_or_default() as usize;
+        match &self.stage {
+            Stage::Knockout(knockout) => planned + knockout.tie_breaks * self.shape.games_a_meeting(),
+            _ if self.is_complete => self.games_played(),
+            Stage::Fixed | Stage::Swiss(_) | Stage::Adaptive(_) => planned,
+        }
+    }
+
+    /// Whether all games have been played that are to be.
     pub fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    /// The test that ends the tournament, if there is one, and how it stands.
+    pub fn trial(&self) -> Option<&Trial> {
+        self.trial.as_ref()
+    }
+
+    /// If the tournament goes on until ratings are sure: the agents, by number, whose ratings weren't sure enough after the last wave.
+    /// Where it ended before its last game and there are some, more games like those that were played would not bound their ratings.
+    pub fn unsure(&self) -> Option<&[usize]> {
+        match (&self.stage, self.shape.stop) {
+            (Stage::Adaptive(adaptive), Some(Stop::Margin(_))) => Some(&adaptive.unsure),
+            _ => None,
+        }
+    }
+
+    /// How many games there were until a test ended the tournament.
+    fn ended(&self) -> Option<usize> {
+        self.trial.as_ref().filter(|trial| trial.is_decided()).map(Trial::judged)
+    }
+
+    fn last_that_counts(&self) -> usize {
+        self.ended().unwrap_or(self.results.len())
     }
 
     /// How often each agent went without an opponent in a Swiss, by number. Each counts as a meeting that was won.
     pub fn byes(&self) -> Vec<usize> {
         match &self.stage {
             Stage::Swiss(swiss) => swiss.byes.clone(),
-            Stage::Fixed | Stage::Knockout(_) => vec![0; self.shape.agents],
+            Stage::Fixed | Stage::Knockout(_) | Stage::Adaptive(_) => vec![0; self.shape.agents],
         }
     }
 
@@ -164,7 +219,7 @@ impl Schedule {
     pub fn survived(&self) -> Option<&[usize]> {
         match &self.stage {
             Stage::Knockout(knockout) => Some(&knockout.survived),
-            Stage::Fixed | Stage::Swiss(_) => None,
+            Stage::Fixed | Stage::Swiss(_) | Stage::Adaptive(_) => None,
         }
     }
 
@@ -172,7 +227,7 @@ impl Schedule {
     pub fn by_lot(&self) -> &[(usize, usize, usize)] {
         match &self.stage {
             Stage::Knockout(knockout) => &knockout.by_lot,
-            Stage::Fixed | Stage::Swiss(_) => &[],
+            Stage::Fixed | Stage::Swiss(_) | Stage::Adaptive(_) => &[],
         }
     }
 
@@ -193,6 +248,10 @@ impl Schedule {
         }
         self.results[index] = Some(ranks.to_vec());
         self.missing -= 1;
+        if let Some(trial) = &mut self.trial {
+            trial.judge(&self.known.fixtures, &self.results);
+            self.is_complete = trial.is_decided();
+        }
         if self.missing == 0 {
             self.settle();
         }
@@ -205,6 +264,7 @@ impl Schedule {
             Stage::Fixed => {}
             Stage::Swiss(swiss) => swiss.pair(&self.shape, &self.results, &mut self.known),
             Stage::Knockout(knockout) => knockout.pair(&self.shape, &self.results, &mut self.known),
+            Stage::Adaptive(adaptive) => adaptive.pair(&self.shape, &self.results, &mut self.known),
         }
         let known = self.known.fixtures.len();
         self.missing = known - self.results.len();

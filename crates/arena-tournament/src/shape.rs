@@ -3,7 +3,10 @@
 use std::fmt;
 
 use arena_model::Seed;
+use arena_ratings::bradley_terry::MAX_AGENTS;
 use serde::{Deserialize, Serialize};
+
+use crate::stop::Stop;
 
 /// The most games that a tournament may have.
 pub const MAX_GAMES: u64 = 1_000_000;
@@ -20,11 +23,14 @@ pub enum Format {
     Swiss,
     /// Who loses is out.
     Knockout,
+    /// Those meet whose games tell most about the ratings that are least sure.
+    Adaptive,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 4] = [Format::RoundRobin, Format::Gauntlet, Format::Swiss, Format::Knockout];
+    pub const ALL: [Format; 5] =
+        [Format::RoundRobin, Format::Gauntlet, Format::Swiss, Format::Knockout, Format::Adaptive];
 
     /// Its name in files and arguments.
     pub fn name(self) -> &'static str {
@@ -33,6 +39,7 @@ impl Format {
             Format::Gauntlet => "gauntlet",
             Format::Swiss => "swiss",
             Format::Knockout => "knockout",
+            Format::Adaptive => "adaptive",
         }
     }
 
@@ -40,8 +47,14 @@ impl Format {
     pub fn usual_rounds(self, agents: usize) -> usize {
         match self {
             Format::Swiss => agents.max(2).next_power_of_two().trailing_zeros() as usize,
+            Format::Adaptive => 10 * agents,
             Format::RoundRobin | Format::Gauntlet | Format::Knockout => 1,
         }
+    }
+
+    /// How many are usual where something else is to end it: more than are played as a rule.
+    pub fn many_rounds(self, agents: usize) -> usize {
+        if self == Format::Adaptive { 1_000 * agents } else { 10_000 }
     }
 }
 
@@ -52,26 +65,28 @@ impl fmt::Display for Format {
 }
 
 /// What a schedule is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
     /// Who meets whom.
     pub format: Format,
     /// How many agents take part.
     pub agents: usize,
     /// Round robin and gauntlet: how often each set of agents meets. Swiss: the rounds. Knockout: the meetings of two agents before
-    /// tie-breaks.
+    /// tie-breaks. Adaptive: how many meetings there are in all.
     pub rounds: usize,
     /// How many agents a game has.
     pub seats: usize,
     /// Whether a meeting is as many games as seats, all with the same seed, in which each agent sits on each seat once. Otherwise it
     /// is one game.
     pub paired: bool,
+    /// What ends it before, if anything does.
+    pub stop: Option<Stop>,
     /// All that is drawn comes of this, and the seed of each game.
     pub seed: Seed,
 }
 
 /// There is no such tournament. A sentence for whoever asked for it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
     /// Nobody to play against.
     #[error("a tournament needs two agents at least, and {}", match .0 { 0 => "there is none", _ => "there is one only" })]
@@ -98,6 +113,37 @@ pub enum ShapeError {
         /// Of a game.
         seats: usize,
     },
+    /// A test is of one difference.
+    #[error(
+        "an SPRT is a round robin of two agents in games of two seats, not a {format} of {agents} in games of {seats}"
+    )]
+    NotTwo {
+        /// That was asked for.
+        format: Format,
+        /// In all.
+        agents: usize,
+        /// Of a game.
+        seats: usize,
+    },
+    /// Nobody decides who plays next.
+    #[error("only an adaptive tournament goes on until ratings are sure, and this is a {0}")]
+    NotAdaptive(Format),
+    /// Nothing is ever so sure.
+    #[error("ratings can be sure to more than 0 Elo, not to {0}")]
+    Margin(f64),
+    /// Ratings of agents that haven't met can't be compared.
+    #[error("{agents} agents need {least} games at least to be compared with each other, not {games}")]
+    TooFewGames {
+        /// In all.
+        agents: usize,
+        /// That connect them.
+        least: usize,
+        /// That were asked for.
+        games: u64,
+    },
+    /// Who plays next depends on everybody's rating.
+    #[error("an adaptive tournament has {MAX_AGENTS} agents at most, not {0}")]
+    TooManyToRate(usize),
     /// More than anybody will wait for.
     #[error("this would be more than {MAX_GAMES} games; take fewer agents, seats or rounds")]
     TooManyGames,
@@ -113,7 +159,8 @@ impl Shape {
         if agents < 2 {
             return Err(ShapeError::TooFewAgents(agents));
         }
-        if rounds == 0 {
+        // What an adaptive one needs is said below.
+        if rounds == 0 && format != Format::Adaptive {
             return Err(ShapeError::NoRounds);
         }
         if seats < 2 {
@@ -125,10 +172,33 @@ impl Shape {
         if seats > agents {
             return Err(ShapeError::TooManySeats { seats, agents });
         }
-        match self.least_games() {
+        match self.stop {
+            Some(Stop::Sprt(_)) if (format, agents, seats) != (Format::RoundRobin, 2, 2) => {
+                return Err(ShapeError::NotTwo { format, agents, seats });
+            }
+            Some(Stop::Margin(_)) if format != Format::Adaptive => return Err(ShapeError::NotAdaptive(format)),
+            Some(Stop::Margin(margin)) if margin.is_nan() || margin <= 0.0 => return Err(ShapeError::Margin(margin)),
+            _ => {}
+        }
+        if format == Format::Adaptive {
+            if agents > MAX_AGENTS {
+                return Err(ShapeError::TooManyToRate(agents));
+            }
+            let least = self.opening_meetings();
+            if rounds < least {
+                let games = (rounds * self.games_a_meeting()) as u64;
+                return Err(ShapeError::TooFewGames { agents, least: least * self.games_a_meeting(), games });
+            }
+        }
+        match self.games() {
             Some(games) if games <= MAX_GAMES => Ok(()),
             _ => Err(ShapeError::TooManyGames),
         }
+    }
+
+    /// How many meetings it takes until all agents are connected by games.
+    pub(crate) fn opening_meetings(&self) -> usize {
+        if self.agents == self.seats { 1 } else { self.agents.div_ceil(self.seats - 1) }
     }
 
     /// How many games a meeting has.
@@ -136,16 +206,17 @@ impl Shape {
         if self.paired { self.seats } else { 1 }
     }
 
-    /// How many games there are: in a knockout, without tie-breaks. `None` beyond all numbers.
-    pub fn least_games(&self) -> Option<u64> {
+    /// How many games there are if nothing ends it before; in a knockout, without tie-breaks. `None` beyond all numbers.
+    pub fn games(&self) -> Option<u64> {
         let (agents, rounds, seats) = (self.agents as u64, self.rounds as u64, self.seats as u64);
-        let meetings = match self.format {
+        let meetings_a_round = match self.format {
             Format::RoundRobin => choose(agents, seats)?,
             Format::Gauntlet => choose(agents.checked_sub(1)?, seats.checked_sub(1)?)?,
             Format::Swiss => agents / 2,
             Format::Knockout => agents.checked_sub(1)?,
+            Format::Adaptive => 1,
         };
-        meetings.checked_mul(rounds)?.checked_mul(self.games_a_meeting() as u64)
+        meetings_a_round.checked_mul(rounds)?.checked_mul(self.games_a_meeting() as u64)
     }
 }
 
@@ -159,15 +230,21 @@ fn choose(n: u64, k: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use arena_ratings::{EloModel, Sprt};
     use expect_test::{Expect, expect};
 
     use super::*;
 
     #[track_caller]
     fn check(format: Format, agents: usize, rounds: usize, seats: usize, expected: Expect) {
-        let shape = Shape { format, agents, rounds, seats, paired: true, seed: Seed::from_number(1) };
+        check_stop(format, agents, rounds, seats, None, expected);
+    }
+
+    #[track_caller]
+    fn check_stop(format: Format, agents: usize, rounds: usize, seats: usize, stop: Option<Stop>, expected: Expect) {
+        let shape = Shape { format, agents, rounds, seats, paired: true, stop, seed: Seed::from_number(1) };
         expected.assert_eq(&match shape.check() {
-            Ok(()) => format!("{} games", shape.least_games().unwrap()),
+            Ok(()) => format!("{} games", shape.games().unwrap()),
             Err(error) => error.to_string(),
         });
     }
@@ -186,6 +263,75 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_end_a_tournament_is_told() {
+        let (all, adaptive) = (Format::RoundRobin, Format::Adaptive);
+        let sprt = Some(Stop::Sprt(Sprt::new(0.0, 5.0, 0.05, 0.05, EloModel::Normalized).unwrap()));
+        let margin = |margin| Some(Stop::Margin(margin));
+        check_stop(all, 2, 9, 2, sprt, expect!["18 games"]);
+        check_stop(
+            all,
+            3,
+            9,
+            2,
+            sprt,
+            expect![
+                "an SPRT is a round robin of two agents in games of two seats, not a round-robin of 3 in games of 2"
+            ],
+        );
+        check_stop(
+            Format::Swiss,
+            2,
+            9,
+            2,
+            sprt,
+            expect!["an SPRT is a round robin of two agents in games of two seats, not a swiss of 2 in games of 2"],
+        );
+        check_stop(
+            all,
+            3,
+            9,
+            2,
+            margin(9.0),
+            expect!["only an adaptive tournament goes on until ratings are sure, and this is a round-robin"],
+        );
+        check_stop(adaptive, 3, 9, 2, margin(9.0), expect!["18 games"]);
+        check_stop(adaptive, 3, 9, 2, margin(0.0), expect!["ratings can be sure to more than 0 Elo, not to 0"]);
+        check_stop(adaptive, 3, 9, 2, margin(f64::NAN), expect!["ratings can be sure to more than 0 Elo, not to NaN"]);
+        check_stop(
+            adaptive,
+            3,
+            2,
+            2,
+            None,
+            expect!["3 agents need 6 games at least to be compared with each other, not 4"],
+        );
+        check_stop(
+            adaptive,
+            9,
+            4,
+            3,
+            None,
+            expect!["9 agents need 15 games at least to be compared with each other, not 12"],
+        );
+        check_stop(
+            adaptive,
+            2_001,
+            9_999,
+            2,
+            None,
+            expect!["an adaptive tournament has 2000 agents at most, not 2001"],
+        );
+        check_stop(
+            adaptive,
+            9,
+            999_999,
+            2,
+            None,
+            expect!["this would be more than 1000000 games; take fewer agents, seats or rounds"],
+        );
+    }
+
+    #[test]
     fn games_are_counted() {
         check(Format::RoundRobin, 8, 1, 2, expect!["56 games"]);
         check(Format::RoundRobin, 5, 2, 3, expect!["60 games"]);
@@ -193,6 +339,9 @@ mod tests {
         check(Format::Gauntlet, 5, 1, 3, expect!["18 games"]);
         check(Format::Swiss, 9, 4, 2, expect!["32 games"]);
         check(Format::Knockout, 9, 1, 2, expect!["16 games"]);
+        check(Format::Adaptive, 9, 9, 2, expect!["18 games"]);
+        check(Format::Adaptive, 9, 5, 3, expect!["15 games"]);
+        check(Format::Adaptive, 3, 1, 3, expect!["3 games"]);
     }
 
     #[test]

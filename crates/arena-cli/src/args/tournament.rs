@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use arena_ratings::EloModel;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::PlayArgs;
+use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
 /// What can be done with tournaments.
 #[derive(Debug, Subcommand)]
@@ -17,9 +18,17 @@ Examples:
   arena tournament run snake --agent ./a --agent ./b --agent ./c --agent ./d --seats 4
   arena tournament run snake --agent ./a --agent ./b -- python3 bot.py --level 3
   arena tournament run chess --agent ./a --agent ./b --agent ./c --format swiss --rounds 5
+  arena tournament run chess --agent new=./a --agent old=./b --sprt elo0=0 elo1=5
+  arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --games 300
+  arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --until-margin 30
 
 A meeting of agents is as many games as seats: with the same seed, and each agent on each seat once, so that neither luck nor
 a better seat decides. --no-pairs makes it one game, and seats change from meeting to meeting.
+
+--sprt plays two agents until it is clear whether the first is better: by elo0 Elo or less (H0), or by elo1 or more (H1). It is judged
+pair by pair, in the order of their numbers; games that still ran when it was decided are kept, and don't count.
+
+--format adaptive looks after each wave of games whose rating is least sure, and against whom a game would tell most about it.
 
 Every result is on the disk as soon as it is there. Ctrl-C once finishes the games that run and says how to go on, twice stops at
 once; `arena tournament resume` goes on after either, and after the machine went down, to the same standings.")]
@@ -38,6 +47,9 @@ Examples:
   arena tournament standings snakes --markdown > STANDINGS.md
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
+    /// Rate the results in files and folders, by all systems side by side: the same as `arena rate`.
+    #[command(after_help = RATE_EXAMPLES)]
+    Rate(RateArgs),
 }
 
 /// Options of `arena tournament run`.
@@ -55,9 +67,19 @@ pub struct TournamentArgs {
     #[arg(long, value_enum, default_value_t = FormatArg::RoundRobin)]
     pub format: FormatArg,
     /// How often all meet (round robin, gauntlet), or two before tie-breaks (knockout), or the rounds (Swiss) [default: 1; Swiss: enough
-    /// for one winner]
+    /// for one winner; with --sprt: 10000, of which it plays as many as it needs]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
+    /// Adaptive: how many games there are at most [default: 10 times as many meetings as agents; with --until-margin: 1000 times]
+    #[arg(long, value_name = "N")]
+    pub games: Option<u32>,
+    /// Adaptive: end when all ratings are known to so many Elo in either direction, with 95 % confidence.
+    #[arg(long, value_name = "ELO")]
+    pub until_margin: Option<f64>,
+    /// Two agents: end when a sequential probability ratio test is decided, as in `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`;
+    /// the last three are the defaults, and the other model is logistic.
+    #[arg(long, value_name = "KEY=VALUE", num_args = 1..=5, value_delimiter = ',', value_parser = sprt_part)]
+    pub sprt: Vec<SprtPart>,
     /// How many agents a game has [default: 2]
     #[arg(long, value_name = "N")]
     pub seats: Option<u32>,
@@ -89,6 +111,41 @@ pub enum FormatArg {
     Swiss,
     /// Who loses is out.
     Knockout,
+    /// Those meet whose games tell most about the ratings that are least sure.
+    Adaptive,
+}
+
+/// One of the numbers of a sequential test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SprtPart {
+    /// The lesser of the two hypotheses, in Elo.
+    Elo0(f64),
+    /// The greater one.
+    Elo1(f64),
+    /// How often H1 may be accepted where H0 is true, from 0 to 1.
+    Alpha(f64),
+    /// How often H0 may be accepted where H1 is true.
+    Beta(f64),
+    /// In what both are given.
+    Model(EloModel),
+}
+
+fn sprt_part(text: &str) -> Result<SprtPart, String> {
+    let (key, value) =
+        text.split_once('=').ok_or("a test is as in elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized")?;
+    let number = || value.parse::<f64>().map_err(|_| format!("{key} is a number, not `{value}`"));
+    match key {
+        "elo0" => Ok(SprtPart::Elo0(number()?)),
+        "elo1" => Ok(SprtPart::Elo1(number()?)),
+        "alpha" => Ok(SprtPart::Alpha(number()?)),
+        "beta" => Ok(SprtPart::Beta(number()?)),
+        "model" => [EloModel::Normalized, EloModel::Logistic]
+            .into_iter()
+            .find(|model| model.name() == value)
+            .map(SprtPart::Model)
+            .ok_or_else(|| format!("model is normalized or logistic, not `{value}`")),
+        _ => Err(format!("a test has elo0, elo1, alpha, beta and model, not `{key}`")),
+    }
 }
 
 /// Options of `arena tournament resume`.

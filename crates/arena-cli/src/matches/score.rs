@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use arena_match::{Agent, Contest, MatchResult, SeatResult};
+use arena_report::number_of;
 
 use crate::output::{Table, printable};
 
@@ -180,10 +181,4 @@ fn sandbox(report: &serde_json::Value) -> String {
     parts.extend(in_force.limits.processes.map(|processes| format!("{processes} processes")));
     let missing: String = in_force.missing.iter().map(|sentence| format!("\n  missing: {sentence}")).collect();
     parts.join(", ") + &missing
-}
-
-/// A score without needless digits.
-pub fn number_of(score: f64) -> String {
-    let text = format!("{score:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -16,8 +16,8 @@ pub const LAUNCH: &str = "launch-agent";
 
 /// The game of this name.
 pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
-    arena_games::find(name).ok_or_else(|| {
-        let names: Vec<&str> = arena_games::GAMES.iter().map(|game| game.name).collect();
+    arena_catalogue::game(name).ok_or_else(|| {
+        let names: Vec<&str> = arena_catalogue::games().map(|game| game.name).collect();
         Failure::new(Exit::Usage, format_args!("there is no game `{name}`; there are {}", names.join(", ")))
     })
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use arena_match::tournament::{GameLine, Record};
+use arena_match::tournament::Record;
+use arena_report::{line, title};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::standings;
+use super::tables;
 use crate::exit::{Exit, Failure};
-use crate::matches::number_of;
 use crate::output::{Style, print, printable};
 
 /// Tells how a tournament goes.
@@ -21,9 +21,14 @@ impl Watcher {
     /// For a tournament that is about to be played, or to go on. The standings are told after each `table_every` games, unless 0.
     pub fn new(record: &Record, style: Style, table_every: Option<usize>) -> Watcher {
         // Rating all games again and again mustn't cost more than playing them.
-        let table_every = table_every.unwrap_or_else(|| record.schedule.least_games().div_ceil(50).max(50));
+        let part = match record.schedule.trial() {
+            // Most tests end long before their last game.
+            Some(_) => 0,
+            None => record.schedule.games().div_ceil(50),
+        };
+        let table_every = table_every.unwrap_or(part.max(50));
         let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(record.schedule.least_games() as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(record.schedule.games() as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games, {eta} left") {
             bar.set_style(style);
         }
@@ -35,7 +40,7 @@ impl Watcher {
         if self.style == Style::Json {
             return Ok(());
         }
-        let told = format!("{}\nkept in {}", standings::title(record), folder.display());
+        let told = format!("{}\nkept in {}", title(record), folder.display());
         print(&printable(&told))?;
         // Time is reckoned from what is played from here on.
         self.bar.set_position(record.schedule.games_played() as u64);
@@ -53,11 +58,11 @@ impl Watcher {
             Style::Pretty | Style::Compact => {
                 let is_due = self.table_every > 0 && played.is_multiple_of(self.table_every);
                 let table = is_due && !record.schedule.is_complete();
-                let table = if table { format!("\n{}", standings::table(record)) } else { String::new() };
+                let table = if table { format!("\n{}", tables::standings(record)) } else { String::new() };
                 line(record, game) + &table
             }
         };
-        let (played, all) = (played as u64, record.schedule.least_games() as u64);
+        let (played, all) = (played as u64, record.schedule.games() as u64);
         let printed = self.bar.suspend(|| print(&told));
         self.bar.set_length(all);
         self.bar.set_position(played);
@@ -68,37 +73,8 @@ impl Watcher {
     pub fn end(&mut self, record: &Record) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         match self.style {
-            Style::Json => print(&super::export::json(record)?),
-            Style::Pretty | Style::Compact => print(standings::describe(record).trim_end()),
+            Style::Json => print(&arena_report::json(record).to_string()),
+            Style::Pretty | Style::Compact => print(tables::describe(record).trim_end()),
         }
     }
-}
-
-/// A game in a line, as chess runners write it: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
-pub fn line(record: &Record, game: &GameLine) -> String {
-    let (names, result) = named(record, game);
-    let why = match game.outcome.tainted_reason {
-        Some(reason) => format!("{}, {reason}", game.outcome.termination),
-        None => game.outcome.termination.to_string(),
-    };
-    let (number, all) = (game.fixture, record.schedule.least_games());
-    printable(&format!("Finished game {number} of {all} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
-}
-
-/// The names of those who played, White first where there is one, and the result in the same order.
-pub fn named<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
-    let mut seats: Vec<usize> = (0..game.agents.len()).collect();
-    if seats.len() == 2 {
-        seats.rotate_left(record.first_seat(game.fixture));
-    }
-    let names = seats.iter().map(|seat| game.agents[*seat].as_str()).collect();
-    let result = match seats[..] {
-        [a, b] => match game.ranks[a].cmp(&game.ranks[b]) {
-            std::cmp::Ordering::Less => "1-0".to_owned(),
-            std::cmp::Ordering::Equal => "1/2-1/2".to_owned(),
-            std::cmp::Ordering::Greater => "0-1".to_owned(),
-        },
-        _ => seats.iter().map(|seat| number_of(game.scores[*seat])).collect::<Vec<_>>().join(" : "),
-    };
-    (names, result)
 }

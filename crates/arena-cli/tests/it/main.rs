@@ -15,6 +15,8 @@ mod matches;
 mod play;
 mod players;
 mod program;
+mod python_client;
+mod rate;
 mod replay;
 mod tournament;
 mod trouble;

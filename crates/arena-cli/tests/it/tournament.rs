@@ -35,30 +35,30 @@ for line in sys.stdin:
 "#;
 
 /// A folder with agents in it.
-struct Lab(tempfile::TempDir);
+pub struct Lab(tempfile::TempDir);
 
 impl Lab {
-    fn new() -> Lab {
+    pub fn new() -> Lab {
         Lab(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn text(&self, name: &str) -> String {
+    pub fn text(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
     /// An agent, as what `--agent` takes.
-    fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
+    pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
         let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
         fs::write(self.path(&format!("{name}.py")), text).unwrap();
         self.text(&format!("{name}.py"))
     }
 
     /// The arguments that begin a tournament of these agents in the folder `out`.
-    fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
+    pub fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
         let mut args =
             ["tournament", "run", "snake", "--seed", "3", "--set", "n_epochs=12"].map(str::to_owned).to_vec();
         args.extend(agents.iter().flat_map(|agent| ["--agent".to_owned(), agent.clone()]));

@@ -13,6 +13,8 @@ pub struct Bell {
 
 impl Rules for Bell {
     const ID: &'static str = "bell";
+    const DESCRIPTION: &'static str = "Rings.";
+    const SEATS: std::ops::RangeInclusive<usize> = 1..=10;
     const OVERRIDABLE: &'static [&'static str] = &[];
     type Options = NoOptions;
 

@@ -2,6 +2,9 @@
 
 use cozy_chess::{BitBoard, Board, Color, FenParseError, File, Move, Piece, Rank, Square};
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::digits::write_number;
 
 /// A position, its counters, those before it that may come again, and what can be played in it.
@@ -35,6 +38,33 @@ impl Play {
     /// In UCI notation; castling is the king's move.
     pub fn uci(&self) -> &str {
         std::str::from_utf8(&self.uci[..self.uci_len.into()]).expect("files, ranks and pieces are ASCII")
+    }
+}
+
+/// A position written down: the FENs of those since the last capture or pawn's move, this one last, and the counters.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    repeatable: Vec<String>,
+    quiet_plies: u32,
+    move_number: u64,
+}
+
+impl Serialize for Position {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let repeatable = self.repeatable.iter().map(ToString::to_string).collect();
+        Kept { repeatable, quiet_plies: self.quiet_plies, move_number: self.move_number }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Position {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Position, D::Error> {
+        let Kept { repeatable, quiet_plies, move_number } = Kept::deserialize(deserializer)?;
+        let board = |fen: &String| Board::from_fen(fen, false).map_err(|error| D::Error::custom(said(error)));
+        let repeatable: Vec<Board> = repeatable.iter().map(board).collect::<Result<_, _>>()?;
+        let board = repeatable.last().cloned().ok_or_else(|| D::Error::custom("there is no position"))?;
+        let mut position = Position { board, quiet_plies, move_number, repeatable, plays: Vec::new() };
+        list(&position.board, &mut position.plays);
+        Ok(position)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use arena_model::{AgentId, Offer, Seed, SeedRng};
+use serde::{Deserialize, Serialize};
 
 use super::id::Id;
 use super::{Action, Constants, MAX_ACTORS, MAX_BASES};
@@ -19,8 +20,10 @@ const FOOD_GROWTH: f64 = 1.05;
 type Point = [f64; 2];
 
 /// A map and the agents on it, which are numbered from 0.
+#[derive(Serialize, Deserialize)]
 pub struct World {
     constants: Constants,
+    #[serde(with = "kept_seed")]
     seed: Seed,
     /// For the sources of food, wherever and whenever they are added: the first four, the next four, and so on.
     food_rng: SeedRng,
@@ -36,12 +39,30 @@ pub struct World {
     dead: Vec<Entity>,
 }
 
+/// A seed as a world that is written down holds it.
+mod kept_seed {
+    use arena_model::Seed;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(seed: &Seed, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&seed.reveal())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Seed, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Seed::from_revealed(&text).ok_or_else(|| D::Error::custom("this isn't a seed"))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
 struct Owner {
     /// The agent's id as JSON.
     id_json: String,
     is_disqualified: bool,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Food {
     id: Id,
     position: Point,
@@ -49,6 +70,7 @@ struct Food {
 }
 
 /// An actor or a base.
+#[derive(Serialize, Deserialize)]
 struct Entity {
     id: Id,
     /// The number of its agent.

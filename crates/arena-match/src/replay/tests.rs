@@ -24,8 +24,10 @@ fn record(
     let Value::Object(options) = options else { panic!("options are an object") };
     let seed = Seed::from_number(seed);
     let ids = agent_ids(&seed, 2);
-    let mut game =
-        arena_games::find(game).unwrap().start(&options, Setup { seed: seed.clone(), agents: ids.clone() }).unwrap();
+    let mut game = arena_catalogue::game(game)
+        .unwrap()
+        .start(&options, Setup { seed: seed.clone(), agents: ids.clone() })
+        .unwrap();
     let config = config(&*game, LIMITS);
     let (game_type, mut out) = (game.game_type(), Vec::new());
     let mut recorder = Recorder::new(&mut out);
@@ -81,7 +83,7 @@ fn record(
         recorder
             .epoch(&EpochRecord {
                 epoch,
-                states: states(game_type.mode, &seen),
+                states: states(game_type, &seen),
                 banks_ms: &[1000, 1000],
                 disqualified: &disqualified,
                 taken: (!is_over).then_some(&taken[..]),
@@ -95,7 +97,7 @@ fn record(
     let outcome = report::outcome(&*game, &ids, &is_out, &ranks);
     let seen = see(&*game, epoch + 1, &|_| true);
     let result = ResultRecord { outcome: &outcome, epochs: epoch, scores: &scores, ranks: &ranks };
-    recorder.result(&result, states(game_type.mode, &seen)).unwrap();
+    recorder.result(&result, states(game_type, &seen)).unwrap();
     String::from_utf8(out).unwrap()
 }
 

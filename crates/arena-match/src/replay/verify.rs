@@ -62,7 +62,7 @@ impl Again {
         let header = &replay.header;
         let wrong = |what: String| ReplayError::Line { line: 1, what };
         let game =
-            arena_games::find(&header.game).ok_or_else(|| wrong(format!("there is no game `{}`", header.game)))?;
+            arena_catalogue::game(&header.game).ok_or_else(|| wrong(format!("there is no game `{}`", header.game)))?;
         let seed = Seed::from_revealed(&header.seed)
             .ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
         if header.update_mode != game.mode {
@@ -222,7 +222,7 @@ impl Again {
 
     fn compare_states(&mut self, one: Option<&RawValue>, each: Option<&RawValue>) -> Result<(), String> {
         let wrap = |members: &[u8]| format!("{{{}}}", String::from_utf8_lossy(members));
-        let (expected, recorded) = match states(self.game.game_type().mode, &self.states) {
+        let (expected, recorded) = match states(self.game.game_type(), &self.states) {
             States::None => ("null".to_owned(), one.or(each)),
             States::One(members) => (wrap(members), one),
             States::Each(worlds) => {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use arena_model::{GameType, OptionsError, Seed, Setup, TimeLimits};
-use arena_tournament::{Format, Shape, ShapeError};
+use arena_tournament::{Format, Shape, ShapeError, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -39,6 +39,9 @@ pub struct Plan {
     pub seats: usize,
     /// Whether meetings are games with one seed on all seats.
     pub paired: bool,
+    /// What ends it before all games are played, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
     /// What all that is random comes of: 64 hexadecimal digits.
     pub seed: String,
     /// How agents are confined.
@@ -153,6 +156,7 @@ impl Plan {
             rounds: shape.rounds,
             seats: shape.seats,
             paired: shape.paired,
+            stop: shape.stop,
             seed: shape.seed.reveal(),
             sandbox: SandboxMode::default(),
             sandbox_limits: Limits::default(),
@@ -193,7 +197,7 @@ impl Plan {
     /// # Errors
     /// When there is none of this name.
     pub fn game(&self) -> Result<&'static GameType, PlanError> {
-        arena_games::find(&self.game).ok_or_else(|| PlanError::Game(self.game.clone()))
+        arena_catalogue::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone()))
     }
 
     /// What its schedule is made of.
@@ -207,6 +211,7 @@ impl Plan {
             rounds: self.rounds,
             seats: self.seats,
             paired: self.paired,
+            stop: self.stop,
             seed: Seed::from_revealed(&self.seed).ok_or(PlanError::Seed)?,
         })
     }

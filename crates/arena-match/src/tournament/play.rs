@@ -126,10 +126,13 @@ pub fn play<E: Send>(
                 // What comes after the first failure is most often its consequence.
                 failed.get_or_insert(error);
             }
-            failed.is_none()
+            // What ends a tournament ends it within a wave too.
+            failed.is_none() && !journal.record().schedule.is_complete()
         });
+        let is_complete = journal.record().schedule.is_complete();
         match failed {
             Some(error) => return Err(error),
+            None if is_complete => {}
             None if !fixtures.iter().all(|fixture| journal.record().game(fixture.number).is_some()) => {
                 return Ok(Ended::Stopped);
             }

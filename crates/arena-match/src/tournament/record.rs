@@ -132,9 +132,9 @@ impl Record {
         sides().unwrap_or(0)
     }
 
-    /// What came of all matches that were played, by number.
+    /// What came of all matches that were played and count, by number.
     pub fn games(&self) -> impl Iterator<Item = &GameLine> {
-        self.games.iter().flatten()
+        self.games.iter().flatten().filter(|game| self.schedule.counts(game.fixture))
     }
 }
 

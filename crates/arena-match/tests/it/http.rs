@@ -97,7 +97,7 @@ fn play(address: &str) -> Contest {
     let confinement =
         Confinement { launcher: launcher(), mode: SandboxMode::Off, limits: Limits::default(), expose: Vec::new() };
     let plan = Plan {
-        game: arena_games::find("cherry_picker").unwrap(),
+        game: arena_catalogue::game("cherry_picker").unwrap(),
         options: &options,
         seed: Seed::from_number(1),
         limits: TimeLimits { step_ms: 2000, bank_ms: 0 },
@@ -327,7 +327,7 @@ fn servers_can_be_checked() {
     let agent = Agent::find(&address, "").unwrap();
     let confinement =
         Confinement { launcher: launcher(), mode: SandboxMode::Off, limits: Limits::default(), expose: Vec::new() };
-    let games = [arena_games::find("food_catcher").unwrap()];
+    let games = [arena_catalogue::game("food_catcher").unwrap()];
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(1), confinement: &confinement };
     let checked = check(plan, &AtomicBool::new(false)).unwrap();
     let told: Vec<String> = checked

@@ -60,6 +60,8 @@ pub struct GameType {
     pub description: &'static str,
     /// [`Game::MODE`].
     pub mode: UpdateMode,
+    /// [`Game::IS_SHARED`].
+    pub is_shared: bool,
     /// [`Game::SEATS`].
     pub seats: RangeInclusive<usize>,
     /// [`Game::LIMITS`].
@@ -74,6 +76,7 @@ impl GameType {
             name: G::NAME,
             description: G::DESCRIPTION,
             mode: G::MODE,
+            is_shared: G::IS_SHARED,
             seats: G::SEATS,
             limits: G::LIMITS,
             start: Running::<G>::start,
@@ -119,7 +122,7 @@ impl<G: Game> Running<G> {
 }
 
 /// The config of these options; the rest of it is as usual.
-fn config<G: Game>(options: &Map<String, Value>) -> Result<G::Config, OptionsError> {
+pub(crate) fn config<G: Game>(options: &Map<String, Value>) -> Result<G::Config, OptionsError> {
     let read = |options: &Map<String, Value>| serde_json::from_value(Value::Object(options.clone()));
     read(options).map_err(|error| {
         // The error doesn't tell of which option it speaks, so each is tried alone.
@@ -207,7 +210,7 @@ fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Ev
 }
 
 /// What a parser says, without the place: that is the index.
-fn reason(error: &serde_json::Error) -> String {
+pub(crate) fn reason(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(at) = text.rfind(" at line ") {
         text.truncate(at);

@@ -367,7 +367,7 @@ impl Fit {
     }
 
     /// Half the width that an agent's interval would have if both ends were bounded.
-    pub(super) fn half_width(&self, agent: AgentIndex) -> f64 {
+    fn half_width(&self, agent: AgentIndex) -> f64 {
         student_quantile(self.spread.freedom[agent.0]) * self.error(agent)
     }
 
@@ -474,14 +474,19 @@ impl Fit {
         self.spread.covariance.at(agent, agent).max(0.0)
     }
 
-    pub(super) fn covariance(&self, one: usize, two: usize) -> f64 {
+    fn covariance(&self, one: usize, two: usize) -> f64 {
         self.spread.covariance.at(one, two)
+    }
+
+    /// How sure it is.
+    pub(super) fn spread(&self) -> &Spread {
+        &self.spread
     }
 
     /// The variance of a difference, and the degrees of freedom of its estimate, by Welch's rule. That is for independent
     /// variances; the more of their games two agents played against each other, the less these are, and the two of a league
     /// of two have one variance between them.
-    pub(super) fn difference_variance(&self, one: usize, two: usize) -> (f64, f64) {
+    fn difference_variance(&self, one: usize, two: usize) -> (f64, f64) {
         let own = [one, two].map(|agent| self.variance(agent));
         let variance = own[0] + own[1] - 2.0 * self.covariance(one, two);
         let freedom = [one, two].map(|agent| self.spread.freedom[agent]);

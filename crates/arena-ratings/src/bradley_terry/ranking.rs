@@ -67,27 +67,3 @@ impl Fit {
         Ranking { order, ranks }
     }
 }
-
-/// The two agents whose next game narrows the widest interval most: the agent whose rating is least sure, and the opponent
-/// against whom a game tells most about it. `None` if there aren't two agents.
-///
-/// What a game will tell is taken from the model: more against an opponent of equal strength, and more against one whose own
-/// rating is sure. Equal ones are taken in their own order.
-pub fn widest(fit: &Fit) -> Option<(AgentIndex, AgentIndex)> {
-    // The first of the greatest.
-    let greatest = |best: Option<(f64, AgentIndex)>, (value, agent): (f64, AgentIndex)| match best {
-        Some((most, _)) if most >= value => best,
-        _ => Some((value, agent)),
-    };
-    let all = || (0..fit.agents()).map(AgentIndex);
-    let (_, agent) = all().map(|agent| (fit.half_width(agent), agent)).fold(None, greatest)?;
-    let gain = |opponent: AgentIndex| {
-        let [information, ..] = fit.odds(agent.0, opponent.0).information();
-        let told = fit.covariance(agent.0, agent.0) - fit.covariance(agent.0, opponent.0);
-        let (variance, _) = fit.difference_variance(agent.0, opponent.0);
-        information * told * told / (1.0 + information * variance)
-    };
-    let (_, opponent) =
-        all().filter(|other| *other != agent).map(|opponent| (gain(opponent), opponent)).fold(None, greatest)?;
-    Some((agent, opponent))
-}

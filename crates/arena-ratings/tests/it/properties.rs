@@ -1,6 +1,8 @@
 //! What holds for any results.
 
-use arena_ratings::bradley_terry::{Covariance, FitOptions, fit, widest};
+use std::collections::HashSet;
+
+use arena_ratings::bradley_terry::{Covariance, FitOptions, Forecast, fit, next_game};
 use arena_ratings::{
     AgentIndex, EloOptions, Glicko2Options, OpenSkillOptions, RatingOptions, Results, elo, glicko2, openskill,
     standings, tallies,
@@ -60,8 +62,36 @@ proptest! {
             prop_assert!(interval.holds(fit.rating(agent)), "{interval:?}");
         }
         prop_assert!(fit.games_to_lose_lead().is_some());
-        let (one, two) = widest(&fit).unwrap();
-        prop_assert!(one != two);
+    }
+
+    #[test]
+    fn next_game_is_of_different_agents_and_the_least_sure_one_first(games in games(4), options in options()) {
+        let fit = fit(&results(&games), &options).unwrap();
+        let sure = Forecast::new(&fit, 2, 1);
+        for seats in 0..=AGENTS + 1 {
+            let game = next_game(&fit, seats);
+            let expected = if (2..=AGENTS).contains(&seats) { seats } else { 0 };
+            prop_assert_eq!(game.iter().collect::<HashSet<_>>().len(), expected);
+            prop_assert_eq!(game.len(), expected);
+            if let Some(first) = game.first() {
+                let widest = all().map(|agent| sure.half_width(agent)).fold(0.0, f64::max);
+                prop_assert!(sure.half_width(*first) >= widest * (1.0 - 1e-6));
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_only_narrow_as_games_are_chosen(games in games(4), seats in 2..=AGENTS, count in 1..3usize) {
+        let fit = fit(&results(&games), &FitOptions::default()).unwrap();
+        let mut forecast = Forecast::new(&fit, seats, count);
+        for _ in 0..10 {
+            let before: Vec<f64> = all().map(|agent| forecast.half_width(agent)).collect();
+            let first = forecast.next(|_, _| true)[0];
+            for agent in all() {
+                prop_assert!(forecast.half_width(agent) <= before[agent.0] * (1.0 + 1e-9));
+            }
+            prop_assert!(forecast.half_width(first) < before[first.0]);
+        }
     }
 
     #[test]
@@ -75,6 +105,7 @@ proptest! {
             prop_assert_eq!(one.error(agent).to_bits(), two.error(agent).to_bits());
         }
         prop_assert_eq!(one.ranking(), two.ranking());
+        prop_assert_eq!(next_game(&one, 3), next_game(&two, 3));
     }
 
     #[test]
@@ -205,5 +236,42 @@ fn newcomer_is_to_play_next() {
     let games: Vec<Played> =
         season(5).into_iter().filter(|(seats, _)| seats.iter().all(|(agent, _)| *agent != 3)).collect();
     let fit = fit(&results(&games), &FitOptions::default()).unwrap();
-    assert_eq!(widest(&fit).unwrap().0, AgentIndex(3));
+    assert_eq!(next_game(&fit, 2)[0], AgentIndex(3));
+}
+
+#[test]
+fn first_game_of_all_is_of_the_first_agents() {
+    let fit = fit(&results(&[]), &FitOptions::default()).unwrap();
+    assert_eq!(next_game(&fit, 3), [0, 1, 2].map(AgentIndex));
+    // Whoever has been chosen is surer then, so everybody's turn comes.
+    let mut forecast = Forecast::new(&fit, 2, 1);
+    let games: Vec<AgentIndex> = (0..AGENTS).flat_map(|_| forecast.next(|_, _| true)).collect();
+    assert_eq!(games.into_iter().collect::<HashSet<_>>().len(), AGENTS);
+}
+
+#[test]
+fn nobody_is_chosen_for_those_who_are_sure_enough() {
+    let fit = fit(&results(&season(5)), &FitOptions::default()).unwrap();
+    let mut forecast = Forecast::new(&fit, 2, 1);
+    let goal = 0.7 * forecast.half_width(AgentIndex(2));
+    assert_eq!(forecast.clone().next(|agent, _| agent == AgentIndex(2))[0], AgentIndex(2));
+    let chosen = std::iter::repeat_with(|| forecast.next(|_, half_width| half_width > goal))
+        .take_while(|game| !game.is_empty())
+        .count();
+    // Twice the games narrow intervals to 0.7 of their width; 100 games are what is there.
+    assert!((80..150).contains(&chosen), "{chosen}");
+}
+
+#[test]
+fn games_narrow_intervals_as_was_forecast() {
+    let [some, more] = [20, 40].map(|rounds| fit(&results(&season(rounds)), &FitOptions::default()).unwrap());
+    let mut forecast = Forecast::new(&some, 2, 1);
+    for _ in 0..season(20).len() {
+        forecast.next(|_, _| true);
+    }
+    let found = Forecast::new(&more, 2, 1);
+    for agent in all() {
+        let ratio = forecast.half_width(agent) / found.half_width(agent);
+        assert!((0.9..1.1).contains(&ratio), "{agent:?}: {ratio}");
+    }
 }

@@ -13,10 +13,8 @@ use std::{env, fs};
 
 use arena_model::ChallengeType;
 use arena_server::Settings;
-use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret};
+use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
-
-use crate::mcp::python;
 
 /// Cases per route and sort of data in the short form.
 const EXAMPLES: &str = "50";
@@ -33,7 +31,7 @@ impl Stage {
     /// A server with one game that is over, two that go on, and seats that are free. Equal each time.
     fn new(keys: bool) -> Stage {
         let lab = Lab::new(7);
-        let challenges = arena_challenges::BUILTIN.iter().map(|id| builtin(id)).collect();
+        let challenges = arena_catalogue::challenges().map(builtin).collect();
         let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
@@ -60,7 +58,7 @@ impl Stage {
 }
 
 fn builtin(id: &str) -> Arc<dyn ChallengeType> {
-    arena_challenges::builtin(id, &Map::new()).expect("it is built in").expect("its defaults are good")
+    arena_catalogue::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
 }
 
 /// A game as its players know it.
@@ -156,7 +154,7 @@ fn run(name: &str, stage: &Stage) -> Output {
         Ok(seed) => format!("--seed={seed}"),
         Err(_) => "--generation-deterministic".to_owned(),
     };
-    Command::new(python())
+    Command::new(python(env!("CARGO_TARGET_TMPDIR")))
         .current_dir(&folder)
         .env("ARENA_FUZZ_SEEDS", folder.join("seeds.json"))
         .env("ARENA_FUZZ_TOKEN", known_admin_token().reveal())

@@ -3,12 +3,12 @@
 //! The scripts are in `tests/mcp`; they need the packages that `cargo xtask python` installs.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Answer, Client, Host};
+use arena_testkit::{Answer, Client, Host, python};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,20 +17,12 @@ use crate::refusals::{ends_well, gauge, until, until_hung_up};
 
 // The official client.
 
-/// The interpreter that has the packages, where `cargo xtask python` puts it.
-pub(super) fn python() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-    let python = target.join("tools/python/bin/python");
-    assert!(python.is_file(), "this test needs Python packages: run `cargo xtask python` first");
-    python
-}
-
 /// What a script prints when it is run against a server.
 #[track_caller]
 fn run(script: &str, host: &Host, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(script);
     // Without -B it would leave a folder of its own among the sources.
-    let mut command = Command::new(python());
+    let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
     command.arg("-B").arg(script).arg(format!("http://{}", host.address())).args(arguments);
     let output = command.output().expect("the interpreter starts");
     let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

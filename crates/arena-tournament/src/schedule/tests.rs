@@ -3,14 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::SeedRng;
+use arena_ratings::bradley_terry::{FitOptions, fit};
+use arena_ratings::{AgentIndex, EloModel, Scores, Sprt};
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{cross_table, standings};
+use crate::{cross_table, results, standings};
 
 fn shape(format: Format, agents: usize, rounds: usize, seats: usize, paired: bool, seed: u64) -> Shape {
-    Shape { format, agents, rounds, seats, paired, seed: Seed::from_number(seed) }
+    Shape { format, agents, rounds, seats, paired, stop: None, seed: Seed::from_number(seed) }
+}
+
+/// A test in which a lead of about `elo` in 2 of 3 games is decided soon.
+fn sprt(elo: f64) -> Stop {
+    Stop::Sprt(Sprt::new(0.0, elo, 0.05, 0.05, EloModel::Normalized).unwrap())
 }
 
 /// The result of a game, which depends on nothing but its number and `luck`. Draws are frequent.
@@ -66,7 +73,7 @@ fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
         prop_assert_eq!(different.len(), shape.seats, "somebody plays itself");
         prop_assert!(fixture.agents.iter().all(|agent| *agent < shape.agents));
     }
-    prop_assert_eq!(schedule.least_games(), schedule.fixtures().len());
+    prop_assert_eq!(schedule.games(), schedule.fixtures().len());
     let mut by_meeting: BTreeMap<usize, Vec<&Fixture>> = BTreeMap::new();
     for fixture in schedule.fixtures() {
         by_meeting.entry(fixture.meeting).or_default().push(fixture);
@@ -112,7 +119,7 @@ proptest! {
         check_all(&schedule)?;
         let met = sets(&schedule);
         prop_assert!(met.values().all(|games| *games == rounds * shape.games_a_meeting()));
-        prop_assert_eq!(met.len() * rounds * shape.games_a_meeting(), shape.least_games().unwrap() as usize);
+        prop_assert_eq!(met.len() * rounds * shape.games_a_meeting(), shape.games().unwrap() as usize);
         let counts = seats(&schedule);
         let exact = paired || rounds % seats_each == 0;
         let by = match (exact, seats_each) {
@@ -136,7 +143,7 @@ proptest! {
         check_all(&schedule)?;
         let met = sets(&schedule);
         prop_assert!(met.iter().all(|(set, games)| set.contains(&0) && *games == rounds * shape.games_a_meeting()));
-        prop_assert_eq!(met.len() * rounds * shape.games_a_meeting(), shape.least_games().unwrap() as usize);
+        prop_assert_eq!(met.len() * rounds * shape.games_a_meeting(), shape.games().unwrap() as usize);
         let by = match (paired, seats_each) {
             (true, _) => 0,
             (false, 2) => 1,
@@ -212,6 +219,7 @@ proptest! {
         seed: u64,
         orders: (u64, u64),
     ) {
+        let rounds = if format == Format::Adaptive { rounds * agents } else { rounds };
         let shape = shape(format, agents, rounds, 2, paired, seed);
         let (a, b) = (play(&shape, seed, orders.0), play(&shape, seed, orders.1));
         prop_assert_eq!(a.fixtures(), b.fixtures());
@@ -220,6 +228,100 @@ proptest! {
         let other = Shape { seed: Seed::from_number(seed ^ 1), ..shape };
         let c = play(&other, seed, orders.0);
         prop_assert_ne!(a.fixtures(), c.fixtures());
+    }
+
+    #[test]
+    fn an_adaptive_tournament_connects_all_and_then_has_as_many_games_as_it_may(
+        (agents, seats_each) in (2usize..=7).prop_flat_map(|agents| (Just(agents), 2..=agents.min(4))),
+        more in 0usize..=40,
+        paired: bool,
+        seed: u64,
+    ) {
+        let mut shape = shape(Format::Adaptive, agents, 1, seats_each, paired, seed);
+        shape.rounds = shape.opening_meetings() + more;
+        let schedule = play(&shape, seed, seed);
+        check_all(&schedule)?;
+        prop_assert_eq!(schedule.games_played(), shape.rounds * shape.games_a_meeting());
+        let opening: Vec<_> = schedule.fixtures().iter().filter(|fixture| fixture.round == 1).collect();
+        let mut connected = BTreeSet::from([opening[0].agents[0]]);
+        for _ in 0..agents {
+            for fixture in &opening {
+                if fixture.agents.iter().any(|agent| connected.contains(agent)) {
+                    connected.extend(&fixture.agents);
+                }
+            }
+        }
+        prop_assert_eq!(connected.len(), agents);
+        let by = if paired { 0 } else { 4 };
+        prop_assert!(seats(&schedule).iter().all(|counts| is_balanced(counts, by)));
+    }
+
+    #[test]
+    fn an_adaptive_tournament_ends_when_ratings_are_sure(agents in 2usize..=5, margin in 60.0..200.0, seed: u64) {
+        let mut shape = shape(Format::Adaptive, agents, 100 * agents, 2, false, seed);
+        shape.stop = Some(Stop::Margin(margin));
+        let schedule = play(&shape, seed, seed);
+        let fit = fit(&results(&schedule), &FitOptions::default()).unwrap();
+        let is_sure = |agent: &usize| {
+            let (rating, interval) = (fit.rating(AgentIndex(*agent)), fit.interval(AgentIndex(*agent)));
+            (rating - interval.low).max(interval.high - rating) <= margin
+        };
+        let unsure: Vec<usize> = (0..agents).filter(|agent| !is_sure(agent)).collect();
+        prop_assert_eq!(schedule.unsure().unwrap(), &unsure[..]);
+        prop_assert!(unsure.is_empty() || schedule.games_played() == 100 * agents, "{:?}", unsure);
+    }
+
+    #[test]
+    fn a_test_ends_at_the_first_meeting_that_decides_it_and_nothing_beyond_counts(
+        paired: bool,
+        beside in 1usize..=9,
+        elo in 20.0..400.0,
+        seed: u64,
+    ) {
+        let mut shape = shape(Format::RoundRobin, 2, 60, 2, paired, seed);
+        shape.stop = Some(sprt(elo));
+        // One by one, and the same with several games beside each other, which end in any order.
+        let mut first = Schedule::new(shape.clone()).unwrap();
+        for fixture in first.fixtures().to_vec() {
+            if !first.is_complete() {
+                first.record(fixture.number, &result(&fixture, seed)).unwrap();
+            }
+        }
+        let mut second = Schedule::new(shape.clone()).unwrap();
+        let mut rng: SeedRng = Seed::from_number(seed).rng("order");
+        let mut begun: Vec<Fixture> = Vec::new();
+        let mut rest = second.pending().cloned().collect::<Vec<_>>().into_iter();
+        loop {
+            while begun.len() < beside && !second.is_complete() {
+                let Some(next) = rest.next() else { break };
+                begun.push(next);
+            }
+            if begun.is_empty() {
+                break;
+            }
+            let fixture = begun.swap_remove(rng.below(begun.len() as u64) as usize);
+            second.record(fixture.number, &result(&fixture, seed)).unwrap();
+        }
+        let played: Vec<_> = second.played().collect();
+        prop_assert_eq!(&first.played().collect::<Vec<_>>(), &played);
+        prop_assert_eq!(standings(&first), standings(&second));
+        prop_assert_eq!(cross_table(&first), cross_table(&second));
+        prop_assert_eq!(first.trial(), second.trial());
+        prop_assert_eq!(first.games(), played.len());
+        prop_assert!(first.is_complete() && second.is_complete() && second.pending().next().is_none());
+        prop_assert_eq!(first.surplus(), 0);
+        prop_assert!(beside > 1 || second.surplus() == 0);
+        // The same verdict as over all that counts, and none before the last meeting.
+        let trial = first.trial().unwrap();
+        let (one, two) = (AgentIndex(0), AgentIndex(1));
+        let all = results(&first);
+        let scores = match paired {
+            true => Scores::pentanomial(&all, one, two),
+            false => Scores::trinomial(&all, one, two),
+        };
+        prop_assert_eq!(trial.scores(), scores);
+        prop_assert_eq!(trial.state(), trial.sprt().judge(&scores));
+        prop_assert!(trial.is_decided() || played.len() == shape.games().unwrap() as usize);
     }
 }
 
@@ -278,6 +380,69 @@ fn a_knockout_by_hand() {
             1 over 0 by lot in 3
         "#]],
     );
+}
+
+#[test]
+fn an_adaptive_tournament_by_hand() {
+    check(
+        Format::Adaptive,
+        4,
+        12,
+        &[[1, 2], [2, 3]],
+        expect![[r#"
+        1: 1 draws with 2
+        1: 2 draws with 3
+        1: 3 loses to 0
+        1: 0 beats 1
+        2: 0 beats 2
+        2: 2 loses to 0
+        2: 0 beats 1
+        2: 3 loses to 0
+        3: 0 beats 2
+        3: 1 loses to 0
+        3: 0 beats 3
+        3: 2 loses to 0
+        1. 0: 10 of 10
+        2. 2: 1 of 6
+        3. 1: 0.5 of 4
+        3. 3: 0.5 of 4
+    "#]],
+    );
+}
+
+/// Plays an adaptive tournament of single games in which `ranks` says who wins, and tells how many games each agent had.
+fn games_of_each(agents: usize, margin: Option<f64>, ranks: impl Fn(&Fixture) -> [usize; 2]) -> (Vec<u64>, Schedule) {
+    let rounds = 100 * agents;
+    let stop = margin.map(Stop::Margin);
+    let shape = Shape { stop, ..shape(Format::Adaptive, agents, rounds, 2, false, 1) };
+    let mut schedule = Schedule::new(shape).unwrap();
+    while !schedule.is_complete() {
+        for fixture in schedule.pending().cloned().collect::<Vec<_>>() {
+            schedule.record(fixture.number, &ranks(&fixture)).unwrap();
+        }
+    }
+    let mut games: Vec<(usize, u64)> = standings(&schedule).iter().map(|line| (line.agent, line.games)).collect();
+    games.sort_unstable();
+    (games.into_iter().map(|(_, games)| games).collect(), schedule)
+}
+
+// Nothing that it does will ever bound its rating, and all games together wouldn't be enough.
+#[test]
+fn an_agent_that_loses_all_its_games_does_not_take_those_of_the_others() {
+    let ranks = |fixture: &Fixture| match fixture.agents[..] {
+        [0, _] => [2, 1],
+        [_, 0] => [1, 2],
+        _ if fixture.number % 2 == 0 => [1, 2],
+        _ => [2, 1],
+    };
+    let (games, schedule) = games_of_each(5, None, ranks);
+    expect!["[33, 244, 238, 233, 252], 500"].assert_eq(&format!("{games:?}, {}", schedule.games_played()));
+    let (games, schedule) = games_of_each(5, Some(50.0), ranks);
+    expect!["[33, 117, 108, 108, 126], 246, unsure: [0]"].assert_eq(&format!(
+        "{games:?}, {}, unsure: {:?}",
+        schedule.games_played(),
+        schedule.unsure().unwrap()
+    ));
 }
 
 #[test]

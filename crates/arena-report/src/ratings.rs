@@ -1,8 +1,9 @@
 //! Ratings of a tournament: how strong its games say that the agents are, and how sure that is.
 
 use arena_match::tournament::Record;
+use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Fit, FitOptions, Interval, Rank, fit};
-use arena_ratings::{AgentIndex, Results};
+use arena_tournament::results;
 
 /// The ratings of all agents.
 pub struct Ratings {
@@ -24,15 +25,7 @@ pub struct Rating {
 impl Ratings {
     /// The ratings, once there are games; `None` also with more agents than can be rated together.
     pub fn of(record: &Record) -> Option<Ratings> {
-        let plan = &record.plan;
-        let mut results = Results::new(plan.agents.len());
-        for (fixture, ranks) in record.schedule.played() {
-            let seats = fixture.agents.iter().zip(ranks);
-            let seats: Vec<(AgentIndex, u32)> =
-                seats.map(|(agent, rank)| (AgentIndex(*agent), u32::try_from(*rank).unwrap_or(u32::MAX))).collect();
-            // Games of a meeting share their luck.
-            results.push(&seats, plan.paired.then_some(fixture.meeting as u64)).ok()?;
-        }
+        let results = results(&record.schedule);
         if results.is_empty() {
             return None;
         }

@@ -1,16 +1,17 @@
-//! Standings as tables: who stands where, who did how against whom, and who was disqualified.
+//! Standings as texts: who stands where, who did how against whom, and who was disqualified.
 
 use std::collections::BTreeMap;
 
 use arena_match::tournament::Record;
 use arena_model::Verdict;
-use arena_tournament::{Format, Standing, Versus, cross_table, standings};
+use arena_tournament::{Format, Standing, Stop, Versus, cross_table, standings};
 
-use super::ratings::{Rating, Ratings};
-use crate::output::{Table, printable};
+use crate::ending::verdict;
+use crate::ratings::{Rating, Ratings};
+use crate::text::number_of;
 
 /// With more agents than this, a cross table is too wide for people.
-const WIDEST: usize = 16;
+pub const WIDEST_CROSS_TABLE: usize = 16;
 
 /// A table as texts, for whatever form it takes.
 pub struct Grid {
@@ -34,9 +35,15 @@ pub fn title(record: &Record) -> String {
     let plan = &record.plan;
     let (agents, seats) = (plan.agents.len(), plan.seats);
     let rounds = match (plan.format, plan.rounds) {
+        (Format::Adaptive, _) => format!("{} games", record.schedule.shape().games().unwrap_or_default()),
         (_, 1) => "1 round".to_owned(),
         (Format::Knockout, rounds) => format!("{rounds} meetings a tie"),
         (_, rounds) => format!("{rounds} rounds"),
+    };
+    let rounds = match plan.stop {
+        Some(Stop::Sprt(sprt)) => format!("SPRT {sprt}, at most {rounds}"),
+        Some(Stop::Margin(margin)) => format!("until ratings are sure to ±{margin} Elo, at most {rounds}"),
+        None => rounds,
     };
     let seats = if seats == 2 { String::new() } else { format!(" of {seats} seats") };
     let meeting = if plan.paired { "paired games" } else { "single games" };
@@ -48,20 +55,10 @@ pub fn title(record: &Record) -> String {
     format!("{}: {} of {agents} agents, {rounds}, {meeting}{seats}, seed {seed}", plan.game, plan.format)
 }
 
-/// All that there is to say, for people, but for the title.
-pub fn describe(record: &Record) -> String {
-    let mut told = format!("{}\n", table(record));
-    if record.schedule.games_played() > 0 && (3..=WIDEST).contains(&record.plan.agents.len()) {
-        told += &format!("{}\n", drawn(&cross(record), 1));
-    }
-    told + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
-}
-
-/// The standings as a table, under a line that says how many games they are of.
-pub fn table(record: &Record) -> String {
-    let (played, all) = (record.schedule.games_played(), record.schedule.least_games());
-    let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
-    format!("{state}, {played} of {all} games:\n{}", drawn(&grid(record), 2))
+/// How far it is, in a few words.
+pub fn played(record: &Record) -> String {
+    let (played, all) = (record.schedule.games_played(), record.schedule.games());
+    format!("{played} of {all} games played")
 }
 
 /// The standings.
@@ -95,7 +92,7 @@ pub fn grid(record: &Record) -> Grid {
             cell(true, "losses", &|line| line.losses.to_string()),
             cell(true, "draws", &|line| line.draws.to_string()),
             cell(has_byes, "byes", &|line| line.byes.to_string()),
-            cell(true, "points", &|line| points(line.points)),
+            cell(true, "points", &|line| number_of(line.points)),
             cell(true, "score %", &|line| format!("{:.1}", line.share * 100.0)),
             cell(has_fates, "disqualified", &|line| fates[line.agent].verdicts.values().sum::<u64>().to_string()),
         ];
@@ -110,7 +107,7 @@ pub fn cross(record: &Record) -> Grid {
     let table = cross_table(&record.schedule);
     let cell = |versus: Versus| match versus.games {
         0 => "·".to_owned(),
-        games => format!("{}/{games}", points(versus.half_points as f64 / 2.0)),
+        games => format!("{}/{games}", number_of(versus.half_points as f64 / 2.0)),
     };
     let header = ["".to_owned()].into_iter().chain(lines.iter().map(|line| record.name(line.agent).to_owned()));
     let rows = lines.iter().map(|line| {
@@ -122,7 +119,7 @@ pub fn cross(record: &Record) -> Grid {
 
 /// What a table can't say, a sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = verdict(record).into_iter().collect();
     if record.schedule.is_complete() {
         remarks.extend(Ratings::of(record).and_then(|ratings| ratings.lead(record)));
     }
@@ -164,20 +161,4 @@ pub fn fates(record: &Record) -> Vec<Fate> {
         }
     }
     fates
-}
-
-/// Points with as many digits as they need: 3, 2.5, 1.333.
-pub fn points(points: f64) -> String {
-    crate::matches::number_of(points)
-}
-
-/// A grid for people, whose columns from `numbers` on are numbers.
-fn drawn(grid: &Grid, numbers: usize) -> String {
-    let header: Vec<&str> = grid.header.iter().map(String::as_str).collect();
-    let mut table = Table::new(&header);
-    for row in &grid.rows {
-        table.row(row.iter().cloned());
-    }
-    let left = numbers.saturating_sub(1);
-    table.right((0..left).chain(numbers..grid.header.len())).to_string()
 }

@@ -1,0 +1,127 @@
+"""A session's two channels as one sequence: what an agent's loop goes through."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any
+
+from ._calls import OPERATOR_PREFIX
+from ._options import Options
+from .aio import AsyncArena, AsyncSeat
+from .models import GameEnded, Message
+
+
+async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
+    """What others say in both channels, each in its order, as far as the player may read it; `GameEnded` last."""
+    inbox: asyncio.Queue[Message | GameEnded | Exception] = asyncio.Queue()
+
+    async def listen(stream: AsyncIterator[Message | GameEnded]) -> None:
+        try:
+            async for item in stream:
+                await inbox.put(item)
+        except Exception as error:
+            # Whoever reads the inbox raises it.
+            await inbox.put(error)
+
+    # First what the operator has said so far: who was dealt nothing yet can't make sense of what others say.
+    said = await seat.sync_operator()
+    for message in said:
+        if _is_for(message, seat.invite):
+            yield message
+    streams = (seat.stream_operator(after=said[-1].index if said else 0), seat.stream_chat())
+    listeners = [asyncio.create_task(listen(stream)) for stream in streams]
+    try:
+        # Both end with the session. What was said before the end is told before the end, in either.
+        running = len(listeners)
+        while running:
+            item = await inbox.get()
+            if isinstance(item, Exception):
+                raise item
+            if isinstance(item, GameEnded):
+                running -= 1
+                ended = item
+            elif _is_for(item, seat.invite):
+                yield item
+        yield ended
+    finally:
+        for listener in listeners:
+            listener.cancel()
+        await asyncio.gather(*listeners, return_exceptions=True)
+
+
+def _is_for(message: Message, invite: str) -> bool:
+    """Whether a message tells a player something that it may take for its own.
+
+    Once a session has ended, its operator's channel shows everybody what was withheld: what others were dealt, and what
+    they did. Who comes to it late, or is slow, mustn't take another's secret for its own, nor an action for chat.
+    """
+    if message.redacted or message.to not in (None, invite) or message.from_ == invite:
+        return False
+    return message.is_operators or not message.channel.startswith(OPERATOR_PREFIX)
+
+
+@contextmanager
+def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[Message | GameEnded]]:
+    """`merged` for programs without an event loop: one runs in a thread of its own, until the block is left.
+
+    Waiting on two streams at once, and hanging up on both at any time, is what an event loop can do and threads that
+    read from sockets can't.
+    """
+    inbox: queue.SimpleQueue[Message | GameEnded | BaseException] = queue.SimpleQueue()
+
+    async def listen() -> None:
+        caller = options.caller
+        async with AsyncArena(
+            options.url,
+            from_=caller.from_,
+            key=caller.key,
+            timeout_s=options.timeout_s,
+            patience_s=options.patience_s,
+            headers=options.headers,
+        ) as arena:
+            seat = AsyncSeat(arena, session_id, invite, caller.key)
+            async with aclosing(merged(seat)) as items:
+                async for item in items:
+                    inbox.put(item)
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(_reported(listen(), inbox))
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+    # A daemon, so that a program that is interrupted in the block ends.
+    thread = threading.Thread(target=run, name="arena-listener", daemon=True)
+    thread.start()
+    try:
+        yield _items(inbox)
+    finally:
+        with suppress(RuntimeError):  # It is over, and its loop closed.
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+
+
+async def _reported(
+    work: Coroutine[Any, Any, None], inbox: queue.SimpleQueue[Message | GameEnded | BaseException]
+) -> None:
+    try:
+        await work
+    except Exception as error:
+        inbox.put(error)
+
+
+def _items(inbox: queue.SimpleQueue[Message | GameEnded | BaseException]) -> Iterator[Message | GameEnded]:
+    while True:
+        item = inbox.get()
+        if isinstance(item, BaseException):
+            raise item
+        yield item
+        if isinstance(item, GameEnded):
+            return

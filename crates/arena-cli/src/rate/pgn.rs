@@ -1,0 +1,370 @@
+//! Results out of Portable Game Notation. The tags say who played and how it ended; moves, comments and variations are skipped.
+//!
+//! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 3 to 8. What the import
+//! format allows is read: any line ends, several tags on a line, tags without moves, text that isn't UTF-8.
+
+use std::borrow::Cow;
+use std::io::{self, BufRead, Read};
+
+/// More of a line than this isn't looked at in one go. Tags are far shorter, and moves may be cut anywhere.
+const PIECE: u64 = 64 << 10;
+
+/// The tags of a game that matter, as bytes; empty where there was none.
+#[derive(Debug, Default)]
+pub struct Tags {
+    white: Vec<u8>,
+    black: Vec<u8>,
+    result: Vec<u8>,
+    seed: Vec<u8>,
+    /// Which of these there were.
+    has: [bool; 4],
+}
+
+impl Tags {
+    /// Who had the white pieces, or else sat first.
+    pub fn white(&self) -> Cow<'_, str> {
+        text(&self.white)
+    }
+
+    /// The other one.
+    pub fn black(&self) -> Cow<'_, str> {
+        text(&self.black)
+    }
+
+    /// `1-0`, `0-1`, `1/2-1/2`, or `*` for a game without an end.
+    pub fn result(&self) -> Cow<'_, str> {
+        text(&self.result)
+    }
+
+    /// The seed, where the game came of one.
+    pub fn seed(&self) -> Cow<'_, str> {
+        text(&self.seed)
+    }
+
+    /// The place for the value of a tag, if it matters, and its number.
+    fn place(&mut self, name: &[u8]) -> Option<(usize, &mut Vec<u8>)> {
+        match name {
+            b"White" => Some((0, &mut self.white)),
+            b"Black" => Some((1, &mut self.black)),
+            b"Result" => Some((2, &mut self.result)),
+            b"Seed" => Some((3, &mut self.seed)),
+            _ => None,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.has = [false; 4];
+        for value in [&mut self.white, &mut self.black, &mut self.result, &mut self.seed] {
+            value.clear();
+        }
+    }
+}
+
+/// How a file ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// As it should.
+    Whole,
+    /// In the middle of a tag.
+    InTag,
+    /// In a comment, which began in this line, from 1: all behind that is part of it.
+    InComment(usize),
+}
+
+/// Hands the tags of each game to `game`, and tells how the file ended.
+///
+/// # Errors
+/// When it can't be read, or `game` refuses.
+pub fn read<E: From<io::Error>>(
+    mut from: impl BufRead,
+    mut game: impl FnMut(&Tags) -> Result<(), E>,
+) -> Result<End, E> {
+    let mut scan = Scan::default();
+    let mut piece = Vec::new();
+    let (mut line, mut begins) = (1, true);
+    while from.by_ref().take(PIECE).read_until(b'\n', &mut piece)? > 0 {
+        let left = scan.piece(&piece, begins, line, &mut game)?;
+        begins = piece.ends_with(b"\n");
+        line += usize::from(begins);
+        piece.drain(..piece.len() - left);
+    }
+    // The beginning of a tag, and no more.
+    let is_cut = !piece.is_empty();
+    if !is_cut || scan.tags.has[..3] == [true; 3] {
+        scan.end_game(&mut game)?;
+    }
+    Ok(match scan.within {
+        Within::Comment(line) => End::InComment(line),
+        _ if is_cut => End::InTag,
+        _ => End::Whole,
+    })
+}
+
+/// Whether a file that begins so is PGN: behind what may stand before it, there is a tag.
+pub fn is_pgn(start: &[u8]) -> bool {
+    let mut rest = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    while let [b'%' | b';', ..] = rest {
+        let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        rest = rest[end..].trim_ascii_start();
+    }
+    parse_tag(rest).is_some()
+}
+
+/// What is being read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Tags and moves.
+    #[default]
+    Text,
+    /// A comment in braces, from this line on.
+    Comment(usize),
+    /// What goes to the end of the line.
+    Rest,
+}
+
+#[derive(Debug, Default)]
+struct Scan {
+    within: Within,
+    tags: Tags,
+    has_tags: bool,
+    /// Whether there was something else than tags, so that the next tag is another game's.
+    has_moves: bool,
+}
+
+impl Scan {
+    /// Reads a line or a part of one. Tells how many bytes at its end are the beginning of a tag, and have to come again with more.
+    fn piece<E>(
+        &mut self,
+        piece: &[u8],
+        begins: bool,
+        line: usize,
+        game: &mut impl FnMut(&Tags) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let mut rest = if line == 1 && begins { piece.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piece) } else { piece };
+        if begins && self.within == Within::Text && rest.starts_with(b"%") {
+            self.within = Within::Rest;
+        }
+        while !rest.is_empty() {
+            match self.within {
+                Within::Comment(_) => match rest.iter().position(|byte| *byte == b'}') {
+                    None => return Ok(0),
+                    Some(end) => {
+                        self.within = Within::Text;
+                        rest = &rest[end + 1..];
+                    }
+                },
+                Within::Rest => {
+                    if rest.ends_with(b"\n") {
+                        self.within = Within::Text;
+                    }
+                    return Ok(0);
+                }
+                Within::Text => {
+                    let end = rest.iter().position(|byte| matches!(byte, b'{' | b';' | b'[')).unwrap_or(rest.len());
+                    self.has_moves |= self.has_tags && !rest[..end].trim_ascii().is_empty();
+                    rest = &rest[end..];
+                    match rest.first() {
+                        None => return Ok(0),
+                        Some(b'{') => self.within = Within::Comment(line),
+                        Some(b';') => self.within = Within::Rest,
+                        Some(_) => match parse_tag(rest) {
+                            Some((name, value, behind)) => {
+                                self.tag(name, value, game)?;
+                                rest = behind;
+                                continue;
+                            }
+                            None if !rest.ends_with(b"\n") && (rest.len() as u64) < PIECE => return Ok(rest.len()),
+                            // Whatever it is, it isn't a tag.
+                            None => self.has_moves |= self.has_tags,
+                        },
+                    }
+                    rest = &rest[1..];
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    fn tag<E>(&mut self, name: &[u8], value: &[u8], game: &mut impl FnMut(&Tags) -> Result<(), E>) -> Result<(), E> {
+        let is_there = self.tags.place(name).map(|(number, _)| number).is_some_and(|number| self.tags.has[number]);
+        // Games of which nothing but tags was kept have no moves between them.
+        if self.has_moves || is_there {
+            self.end_game(game)?;
+        }
+        self.has_tags = true;
+        if let Some((number, place)) = self.tags.place(name) {
+            unescape(value, place);
+            self.tags.has[number] = true;
+        }
+        Ok(())
+    }
+
+    fn end_game<E>(&mut self, game: &mut impl FnMut(&Tags) -> Result<(), E>) -> Result<(), E> {
+        if self.has_tags {
+            game(&self.tags)?;
+        }
+        self.tags.clear();
+        (self.has_tags, self.has_moves) = (false, false);
+        Ok(())
+    }
+}
+
+/// The name and the value of the tag that a text begins with, and what is behind it. Escapes in the value are as they are.
+fn parse_tag(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let text = text.strip_prefix(b"[")?.trim_ascii_start();
+    let end = text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || b"_+#=:-".contains(byte)))?;
+    let (name, text) = text.split_at(end);
+    let text = text.trim_ascii_start().strip_prefix(b"\"")?;
+    let mut end = 0;
+    while *text.get(end)? != b'"' {
+        end += if text[end] == b'\\' { 2 } else { 1 };
+    }
+    let behind = text[end + 1..].trim_ascii_start();
+    (!name.is_empty()).then_some((name, &text[..end], behind.strip_prefix(b"]")?))
+}
+
+/// A value without its escapes, of which there are two: `\"` and `\\`.
+fn unescape(value: &[u8], to: &mut Vec<u8>) {
+    to.clear();
+    let mut bytes = value.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        let escaped = bytes.next_if(|next| byte == b'\\' && matches!(next, b'"' | b'\\'));
+        to.push(escaped.unwrap_or(byte));
+    }
+}
+
+/// Bytes as text: UTF-8, or else Latin-1, which the specification asks for.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// Reads it as a whole and byte by byte, which has to come to the same.
+    #[track_caller]
+    fn check(pgn: &[u8], expected: Expect) {
+        let told = |from: &mut dyn BufRead| {
+            let mut told = String::new();
+            let end = read(from, |tags| {
+                told += &format!("{} - {}: {}\n", tags.white(), tags.black(), tags.result());
+                Ok::<(), io::Error>(())
+            });
+            told + &format!("{:?}", end.unwrap())
+        };
+        let whole = told(&mut &*pgn);
+        expected.assert_eq(&whole);
+        assert_eq!(told(&mut io::BufReader::with_capacity(1, pgn)), whole);
+    }
+
+    #[test]
+    fn moves_and_comments_are_skipped() {
+        check(
+            b"[Event \"x\"]\n[White \"a\"]\n[Black \"b\"]\n[Result \"1-0\"]\n\n1. e4 {[White \"c\"]\n[Result \"0-1\"]\n} e5 \
+              (1... c5 $1) ; [Black \"d\"] {\n2. Qh5 1-0\n\n[White \"b\"]\n[Black \"a\"]\n[Result \"*\"]\n\n*\n",
+            expect![[r#"
+                a - b: 1-0
+                b - a: *
+                Whole"#]],
+        );
+    }
+
+    #[test]
+    fn names_may_be_anything() {
+        check(
+            b"[White \"Sven \\\"the\\\\ax\\\" []{;\"]\n[Black \"J\xf6rg\"]\n[Result \"0-1\"]\n\n0-1\n\n\
+              [White \"J\xc3\xb6rg\"][ Black  \"\" ] [Result \"1/2-1/2\"]\n1/2-1/2",
+            expect![[r#"
+                Sven "the\ax" []{; - Jörg: 0-1
+                Jörg - : 1/2-1/2
+                Whole"#]],
+        );
+    }
+
+    #[test]
+    fn line_ends_marks_and_escaped_lines_make_no_difference() {
+        check(
+            b"\xef\xbb\xbf[White \"a\"]\r\n[Black \"b\"]\r\n[Result \"1-0\"]\r\n\r\n% [White \"x\"]\r\n1. e4 1-0\r\n",
+            expect![[r#"
+                a - b: 1-0
+                Whole"#]],
+        );
+    }
+
+    #[test]
+    fn games_need_no_moves_between_them() {
+        check(
+            b"[White \"a\"]\n[Black \"b\"]\n[Result \"1-0\"]\n[White \"a\"]\n[Black \"c\"]\n[Result \"0-1\"]\n",
+            expect![[r#"
+                a - b: 1-0
+                a - c: 0-1
+                Whole"#]],
+        );
+    }
+
+    #[test]
+    fn what_was_cut_off_is_told() {
+        let game = b"[White \"a\"]\n[Black \"b\"]\n[Result \"1-0\"]\n\n1. e4 1-0\n\n";
+        let with = |more: &[u8]| [game, more].concat();
+        check(
+            &with(b"[Whi"),
+            expect![[r#"
+            a - b: 1-0
+            InTag"#]],
+        );
+        check(
+            &with(b"[White \"c\"]\n[Black \"d"),
+            expect![[r#"
+            a - b: 1-0
+            InTag"#]],
+        );
+        check(
+            &with(b"[White \"c\"]\n[Black \"d\"]\n[Result \"0-1\"]\n[WhiteElo \"1"),
+            expect![[r#"
+            a - b: 1-0
+            c - d: 0-1
+            InTag"#]],
+        );
+        check(
+            &with(b"[White \"c\"]\n[Black \"d\"]\n[Result \"1-0\"]\n1. e4 {never\nclosed\n[White \"e\"]\n"),
+            expect![[r#"
+            a - b: 1-0
+            c - d: 1-0
+            InComment(10)"#]],
+        );
+    }
+
+    #[test]
+    fn a_line_may_be_longer_than_memory_likes() {
+        let mut pgn = b"[White \"a\"]\n[Black \"b\"]\n[Result \"1-0\"]\n\n".to_vec();
+        pgn.extend(b"1. e4 {x} ".repeat(100_000));
+        pgn.extend(b"{ [White \"c\"] } 1-0 [White \"d\"] [Black \"e\"] [Result \"0-1\"]");
+        check(
+            &pgn,
+            expect![[r#"
+            a - b: 1-0
+            d - e: 0-1
+            Whole"#]],
+        );
+    }
+
+    #[test]
+    fn pgn_is_told_by_its_first_tag() {
+        for (start, is) in [
+            (&b"[Event \"x\"]"[..], true),
+            (b"\xef\xbb\xbf\r\n% made by\n; hand\n [White \"a\"]", true),
+            (b"[package]\nname = \"x\"", false),
+            (b"[1, 2]", false),
+            (b"{\"a\": 1}", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_pgn(start), is, "{}", String::from_utf8_lossy(start));
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Where results come from: folders are searched, files are told apart by what stands in them, and nothing is left out in silence.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use arena_match::tournament::{FILE, REPLAYS, Record};
+
+use super::games::{Games, Played, is_seed};
+use super::lines::{self, About, Kind, Sides, Wrong, next_line};
+use super::pgn::{self, End, is_pgn};
+use crate::exit::{Exit, Failure};
+
+/// How much is read at once. More than is needed to tell what a file is.
+const BUFFER: usize = 64 << 10;
+
+/// Results of any number of files.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// The games in them.
+    pub games: Games,
+    /// How many files of which kind held them.
+    pub files: Files,
+    /// Games without an end, or whose end isn't told.
+    pub unfinished: u64,
+    /// Games that don't say who played.
+    pub nameless: u64,
+    /// Games in which somebody was disqualified.
+    pub tainted: u64,
+    /// Replays that break off before their result.
+    pub broken_replays: u64,
+    /// Files that are the same as others.
+    pub copies: Vec<PathBuf>,
+    /// Files in folders that hold no results.
+    pub passed_over: Vec<PathBuf>,
+    /// The games that were played, by name, where files say it.
+    pub played: BTreeSet<String>,
+    /// What else there is to say of the files, a sentence each.
+    pub remarks: Vec<String>,
+    sides: Sides,
+    /// The files that were read, by device and number.
+    read: HashSet<(u64, u64)>,
+    /// PGN that was read, by length.
+    pgn: HashMap<u64, Vec<PathBuf>>,
+    /// What the files of each agent have for a fingerprint, and in which journal.
+    fingerprints: BTreeMap<String, (String, PathBuf)>,
+    /// The agents of which that was said already that they differ.
+    differing: BTreeSet<String>,
+}
+
+/// How many files of which kind held results.
+#[derive(Debug, Default, Clone, Copy, serde::Serialize)]
+pub struct Files {
+    /// Journals of tournaments.
+    pub journals: u64,
+    /// JSON lines, as matches and tournaments print them.
+    pub json_lines: u64,
+    /// Replays of matches.
+    pub replays: u64,
+    /// Portable Game Notation.
+    pub pgn: u64,
+}
+
+/// What a file was found to be.
+enum Found {
+    /// It held results, which were added.
+    Results,
+    /// It is a replay, which wasn't read yet.
+    Replay,
+    /// It was read before, or is the same as one that was.
+    Known,
+    /// It holds no results.
+    Nothing,
+}
+
+impl Sources {
+    /// All results in these files and folders, in this order; those of a folder by name.
+    ///
+    /// # Errors
+    /// When a path can't be read, a file that is named holds no results, or results are damaged.
+    pub fn of(paths: &[PathBuf]) -> Result<Sources, Failure> {
+        let mut sources = Sources::default();
+        for path in paths {
+            let data = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+            if data.is_dir() {
+                sources.folder(path)?;
+                continue;
+            }
+            let found = match sources.file(path, &data)? {
+                Found::Replay => {
+                    sources.games.begin_source();
+                    sources.replay(path)?
+                }
+                found => found,
+            };
+            if let Found::Nothing = found {
+                return Err(wrong(path, "there are no results in it"));
+            }
+        }
+        Ok(sources)
+    }
+
+    fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
+        let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.map_err(|error| unreadable(folder, &error))?;
+        let mut entries: Vec<(PathBuf, fs::FileType)> = entries
+            .into_iter()
+            // Hidden files are drafts, and the affairs of other programs.
+            .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+            .map(|entry| Ok((entry.path(), entry.file_type()?)))
+            .collect::<io::Result<_>>()
+            .map_err(|error| unreadable(folder, &error))?;
+        // Matches are numbered as they were played, and some ratings depend on that order.
+        let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        entries.sort_by_cached_key(|(path, _)| (number(path), path.clone()));
+        let has_journal = folder.join(FILE).is_file();
+        let (mut folders, mut replays) = (Vec::new(), Vec::new());
+        for (path, kind) in entries {
+            if kind.is_dir() {
+                // What is in them is in the journal.
+                if !(has_journal && path.ends_with(REPLAYS)) {
+                    folders.push(path);
+                }
+                continue;
+            }
+            // Through links, but never to folders: they may lead back here.
+            let data = fs::metadata(&path).ok().filter(Metadata::is_file);
+            match data.map(|data| self.file(&path, &data)).transpose()? {
+                Some(Found::Replay) => replays.push(path),
+                Some(Found::Results | Found::Known) => {}
+                Some(Found::Nothing) | None => self.passed_over.push(path),
+            }
+        }
+        // The replays of a folder are what one run of matches wrote: together they are one source of games.
+        self.games.begin_source();
+        for path in replays {
+            self.replay(&path)?;
+        }
+        for folder in folders {
+            self.folder(&folder)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, data: &Metadata) -> Result<Found, Failure> {
+        if data.is_file() && !self.read.insert((data.dev(), data.ino())) {
+            return Ok(Found::Known);
+        }
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let mut from = BufReader::with_capacity(BUFFER, file);
+        let start = from.fill_buf().map_err(|error| unreadable(path, &error))?;
+        let is_json = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start().starts_with(b"{");
+        // A comment may stand first, which begins as JSON does; then the name decides.
+        let is_named_pgn = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pgn"));
+        if is_pgn(start) || is_named_pgn {
+            if data.is_file() && self.is_copy(path, data)? {
+                return Ok(Found::Known);
+            }
+            self.pgn(path, from)
+        } else if is_json {
+            self.json(path, from)
+        } else {
+            Ok(Found::Nothing)
+        }
+    }
+
+    /// Whether a file of PGN is the same as one before. Its games need have nothing by which they are told from others.
+    fn is_copy(&mut self, path: &Path, data: &Metadata) -> Result<bool, Failure> {
+        let before = self.pgn.entry(data.len()).or_default();
+        for other in before.iter() {
+            if is_same(path, other).map_err(|error| unreadable(path, &error))? {
+                self.copies.push(path.to_owned());
+                return Ok(true);
+            }
+        }
+        before.push(path.to_owned());
+        Ok(false)
+    }
+
+    fn pgn(&mut self, path: &Path, from: impl BufRead) -> Result<Found, Failure> {
+        self.games.begin_source();
+        let mut found = false;
+        let (games, unfinished, nameless) = (&mut self.games, &mut self.unfinished, &mut self.nameless);
+        let end = pgn::read(from, |tags| {
+            found = true;
+            let is_known = |name: &str| !name.is_empty() && name != "?";
+            let (white, black) = (tags.white(), tags.black());
+            let ranks = match &*tags.result() {
+                "1-0" => [1, 2],
+                "0-1" => [2, 1],
+                "1/2-1/2" => [1, 1],
+                _ => {
+                    *unfinished += 1;
+                    return Ok(());
+                }
+            };
+            if !is_known(&white) || !is_known(&black) {
+                *nameless += 1;
+                return Ok(());
+            }
+            let seed = tags.seed();
+            let seed = is_seed(&seed).then_some(&*seed);
+            let added = games.add(&Played { names: &[&white, &black], ranks: &ranks, seed });
+            added.map_err(io::Error::other)
+        });
+        match end.map_err(|error| unreadable(path, &error))? {
+            End::Whole => {}
+            End::InTag => self.remark(path, "breaks off in the middle of a tag; what is whole counts"),
+            End::InComment(line) => {
+                let what = format!("has a comment without an end; what follows it, from line {line} on, doesn't count");
+                self.remark(path, &what);
+            }
+        }
+        self.files.pgn += u64::from(found);
+        Ok(if found { Found::Results } else { Found::Nothing })
+    }
+
+    fn json(&mut self, path: &Path, mut from: impl BufRead) -> Result<Found, Failure> {
+        self.games.begin_source();
+        let (mut line, mut found, mut others) = (Vec::new(), false, 0);
+        for number in 1.. {
+            let is_whole = next_line(&mut from, &mut line).map_err(|error| unreadable(path, &error))?;
+            let Some(is_whole) = is_whole else { break };
+            let text = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
+            if text.is_empty() {
+                continue;
+            }
+            match lines::take(text, &mut self.games, &mut self.sides) {
+                Ok(Kind::Journal) if number == 1 => return self.journal(path),
+                Ok(Kind::Replay) if number == 1 => return Ok(Found::Replay),
+                Ok(Kind::Game(about)) => {
+                    found = true;
+                    self.about(about);
+                }
+                Ok(_) => others += 1,
+                Err(Wrong::NoJson) if found && !is_whole => {
+                    self.remark(path, "breaks off in the middle of a line; the lines before it count");
+                }
+                // A file of something else.
+                Err(Wrong::NoJson) if !found => return Ok(Found::Nothing),
+                Err(Wrong::NoJson) => return Err(wrong(path, &format!("line {number}: this isn't JSON"))),
+                Err(Wrong::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),
+            }
+        }
+        if found && others > 0 {
+            let lines = if others == 1 { "a line that isn't a result" } else { "lines that aren't results" };
+            self.remark(path, &format!("has {lines}, {others} in all"));
+        }
+        self.files.json_lines += u64::from(found);
+        Ok(if found { Found::Results } else { Found::Nothing })
+    }
+
+    /// Reads the journal of a tournament as the tournament itself does, so that both count the same games.
+    fn journal(&mut self, path: &Path) -> Result<Found, Failure> {
+        let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
+        let record =
+            Record::read(&text).map_err(|error| wrong(path, &format!("line {}: {}", error.line, error.what)))?;
+        drop(text);
+        if record.cut_off > 0 {
+            self.remark(path, "breaks off in the middle of a line; the lines before it count");
+        }
+        let plan = &record.plan;
+        for changed in &record.changes {
+            self.remark(path, &format!("says that the files of {} were changed on the way", changed.agent));
+        }
+        for agent in &plan.agents {
+            self.fingerprint(&agent.name, agent.sha256.as_deref(), path);
+        }
+        let mut names = Vec::new();
+        for (fixture, ranks) in record.schedule.played() {
+            let ranks: Vec<u32> = ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
+            let outcome = record.game(fixture.number).map(|game| &game.outcome);
+            let result = outcome.and_then(|outcome| outcome.result.as_deref());
+            let seed = fixture.seed.reveal();
+            let first = self.sides.first(&plan.game, &plan.options, &seed, &ranks, result);
+            names.clear();
+            names.extend(fixture.agents.iter().map(|agent| record.name(*agent)));
+            lines::add(&mut names, ranks, first, &seed, &mut self.games)
+                .map_err(|what| wrong(path, &format!("game {}: {what}", fixture.number)))?;
+            let is_tainted = outcome.is_some_and(|outcome| outcome.tainted_reason.is_some());
+            self.tainted += u64::from(is_tainted);
+        }
+        if names.is_empty() {
+            self.remark(path, "is of a tournament in which nothing was played yet");
+        } else {
+            self.played.insert(plan.game.clone());
+        }
+        self.files.journals += 1;
+        Ok(Found::Results)
+    }
+
+    /// Remembers what makes an agent what it is, and says it if that differs from what another journal says.
+    fn fingerprint(&mut self, name: &str, sha256: Option<&str>, path: &Path) {
+        let Some(sha256) = sha256 else { return };
+        match self.fingerprints.get(name) {
+            None => {
+                self.fingerprints.insert(name.to_owned(), (sha256.to_owned(), path.to_owned()));
+            }
+            Some((before, _)) if before == sha256 => {}
+            Some((_, other)) if self.differing.insert(name.to_owned()) => {
+                let (one, two) = (other.display(), path.display());
+                self.remarks
+                    .push(format!("the files of {name} differ between {one} and {two}; it is rated as one agent"));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Reads the first line of a replay and the last, and nothing of the match between them.
+    fn replay(&mut self, path: &Path) -> Result<Found, Failure> {
+        let ends = File::open(path).and_then(|file| {
+            let mut from = BufReader::with_capacity(BUFFER, file);
+            let mut header = Vec::new();
+            next_line(&mut from, &mut header)?;
+            Ok((header, last_line(&mut from.into_inner())?))
+        });
+        let (header, result) = ends.map_err(|error| unreadable(path, &error))?;
+        match lines::take_replay(&header, &result, &mut self.games, &mut self.sides) {
+            Ok(about) => self.about(about),
+            Err(Wrong::NoJson) => {
+                self.broken_replays += 1;
+                return Ok(Found::Nothing);
+            }
+            Err(Wrong::Result(what)) => return Err(wrong(path, &what)),
+        }
+        self.files.replays += 1;
+        Ok(Found::Results)
+    }
+
+    fn about(&mut self, about: About) {
+        self.tainted += u64::from(about.is_tainted);
+        if let Some(game) = about.game.filter(|game| !self.played.contains(game)) {
+            self.played.insert(game);
+        }
+    }
+
+    fn remark(&mut self, path: &Path, what: &str) {
+        self.remarks.push(format!("{} {what}", path.display()));
+    }
+}
+
+/// The last line of a file, without its end. The file is read from behind, since replays are long.
+fn last_line(file: &mut File) -> io::Result<Vec<u8>> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let mut size = (BUFFER as u64).min(length);
+    loop {
+        file.seek(SeekFrom::Start(length - size))?;
+        let mut end = Vec::new();
+        file.by_ref().take(size).read_to_end(&mut end)?;
+        let whole = end.trim_ascii_end().len();
+        let begin = end[..whole].iter().rposition(|byte| *byte == b'\n');
+        if begin.is_some() || size == length {
+            end.truncate(whole);
+            return Ok(end.split_off(begin.map_or(0, |at| at + 1)));
+        }
+        size = (size * 4).min(length);
+    }
+}
+
+/// Whether two files hold the same.
+fn is_same(one: &Path, two: &Path) -> io::Result<bool> {
+    let open = |path: &Path| Ok::<_, io::Error>(BufReader::with_capacity(BUFFER, File::open(path)?));
+    let (mut one, mut two) = (open(one)?, open(two)?);
+    loop {
+        let (a, b) = (one.fill_buf()?, two.fill_buf()?);
+        let length = a.len().min(b.len());
+        if a[..length] != b[..length] || (length == 0 && a.len() != b.len()) {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+        one.consume(length);
+        two.consume(length);
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    wrong(path, &format!("it can't be read: {error}"))
+}
+
+fn wrong(path: &Path, what: &str) -> Failure {
+    Failure::new(Exit::BadTournament, format_args!("{}: {what}", path.display()))
+}

@@ -1,0 +1,421 @@
+//! What rated results come to, for people and for programs.
+
+use arena_ratings::{AgentIndex, Difference, Results, Scores, Standing, Standings};
+use arena_report::{Grid, Rating, number_of};
+use serde_json::{Value, json};
+
+use super::sources::{Files, Sources};
+
+/// More names than these aren't listed in a sentence.
+const NAMES: usize = 5;
+
+/// What the table doesn't say of its columns.
+pub const LEGEND: &str = "\
+Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
+and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.";
+
+/// Results and their ratings.
+pub struct Rated {
+    /// Where they come from.
+    pub sources: Sources,
+    /// The games.
+    pub results: Results,
+    /// All ratings.
+    pub standings: Standings,
+    /// Whether the advantage of the first seat was asked for.
+    pub wants_advantage: bool,
+}
+
+impl Rated {
+    fn name(&self, agent: AgentIndex) -> &str {
+        &self.sources.games.names()[agent.0]
+    }
+
+    /// How much was rated, in a line.
+    pub fn title(&self) -> String {
+        let Files { journals, json_lines, replays, pgn } = self.sources.files;
+        let kinds = [
+            (journals, "journal", "journals"),
+            (json_lines, "file of JSON lines", "files of JSON lines"),
+            (replays, "replay", "replays"),
+            (pgn, "PGN file", "PGN files"),
+        ];
+        let kinds: Vec<String> =
+            kinds.iter().filter(|kind| kind.0 > 0).map(|(count, one, many)| counted(*count, one, many)).collect();
+        let games = counted(self.results.len() as u64, "game", "games");
+        format!("Ratings of {} agents from {games}: {}", self.results.agents(), kinds.join(", "))
+    }
+
+    /// The table for people.
+    pub fn grid(&self) -> Grid {
+        let header = [
+            "rank",
+            "name",
+            "Bradley-Terry",
+            "±",
+            "rank may be",
+            "points",
+            "games",
+            "wins",
+            "draws",
+            "losses",
+            "score %",
+            "Elo",
+            "Glicko-2",
+            "OpenSkill",
+            "ordinal",
+        ];
+        let rows = self.standings.rows.iter().map(|row| {
+            let rating = Rating { elo: row.rating, interval: row.interval, ranks: row.rank };
+            let share = 100.0 * row.tally.points / row.tally.games as f64;
+            vec![
+                self.rank(row),
+                self.name(row.agent).to_owned(),
+                whole(row.rating),
+                rating.margin(),
+                rating.range(),
+                number_of(row.tally.points),
+                row.tally.games.to_string(),
+                row.tally.wins.to_string(),
+                row.tally.draws.to_string(),
+                row.tally.losses.to_string(),
+                format!("{share:.1}"),
+                whole(row.elo),
+                format!("{} ± {:.0}", whole(row.glicko2.rating), row.glicko2.deviation),
+                format!("{:.1} ± {:.1}", row.openskill.mu, row.openskill.sigma),
+                format!("{:.1}", row.openskill.ordinal()),
+            ]
+        });
+        Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
+    }
+
+    /// The place, marked where others share it.
+    fn rank(&self, row: &Standing) -> String {
+        let is_shared = self.standings.rows.iter().filter(|other| other.rank.group == row.rank.group).count() > 1;
+        format!("{}{}", row.rank.place, if is_shared { "=" } else { "" })
+    }
+
+    /// The table for spreadsheets: every number by itself, and as exact as it is. An end that is open is empty.
+    pub fn numbers(&self) -> Grid {
+        let header = [
+            "rank",
+            "name",
+            "rating",
+            "low",
+            "high",
+            "best_rank",
+            "worst_rank",
+            "points",
+            "games",
+            "wins",
+            "draws",
+            "losses",
+            "share",
+            "elo",
+            "glicko2",
+            "glicko2_deviation",
+            "glicko2_volatility",
+            "openskill_mu",
+            "openskill_sigma",
+            "openskill_ordinal",
+        ];
+        let exact = |number: f64| if number.is_finite() { number.to_string() } else { String::new() };
+        let rows = self.standings.rows.iter().map(|row| {
+            vec![
+                row.rank.place.to_string(),
+                self.name(row.agent).to_owned(),
+                exact(row.rating),
+                exact(row.interval.low),
+                exact(row.interval.high),
+                row.rank.best.to_string(),
+                row.rank.worst.to_string(),
+                exact(row.tally.points),
+                row.tally.games.to_string(),
+                row.tally.wins.to_string(),
+                row.tally.draws.to_string(),
+                row.tally.losses.to_string(),
+                exact(row.tally.points / row.tally.games as f64),
+                exact(row.elo),
+                exact(row.glicko2.rating),
+                exact(row.glicko2.deviation),
+                exact(row.glicko2.volatility),
+                exact(row.openskill.mu),
+                exact(row.openskill.sigma),
+                exact(row.openskill.ordinal()),
+            ]
+        });
+        Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
+    }
+
+    /// All of it as a JSON object.
+    pub fn json(&self) -> Value {
+        let rows: Vec<Value> = self
+            .standings
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "rank": row.rank.place,
+                    "name": self.name(row.agent),
+                    // An end that is open is null.
+                    "bradley_terry": {"rating": row.rating, "low": row.interval.low, "high": row.interval.high},
+                    "rank_may_be": {"best": row.rank.best, "worst": row.rank.worst},
+                    "points": row.tally.points,
+                    "games": row.tally.games,
+                    "wins": row.tally.wins,
+                    "draws": row.tally.draws,
+                    "losses": row.tally.losses,
+                    "share": row.tally.points / row.tally.games as f64,
+                    "elo": row.elo,
+                    "glicko2": row.glicko2,
+                    "openskill": {"mu": row.openskill.mu, "sigma": row.openskill.sigma, "ordinal": row.openskill.ordinal()},
+                })
+            })
+            .collect();
+        let sources = &self.sources;
+        let mut told = json!({
+            "agents": self.results.agents(),
+            "games": self.results.len(),
+            "files": sources.files,
+            "standings": rows,
+            "games_to_lose_lead": self.standings.games_to_lose_lead,
+            "drawn": self.drawn(),
+            "disqualified": sources.tainted,
+            "left_out": {
+                "repeated": sources.games.repeated,
+                "unfinished": sources.unfinished,
+                "nameless": sources.nameless,
+                "against_itself": sources.games.against_itself,
+                "replays_without_result": sources.broken_replays,
+            },
+            "remarks": self.remarks(),
+        });
+        if let Some((advantage, interval)) = self.standings.fit.seat_advantage() {
+            told["first_seat_advantage"] = json!({"elo": advantage, "low": interval.low, "high": interval.high});
+        }
+        if let Some(versus) = self.versus() {
+            told["versus"] = versus.json();
+        }
+        told
+    }
+
+    /// The match between two, if there are two agents.
+    pub fn versus(&self) -> Option<Versus<'_>> {
+        let [one, two] = self.standings.rows[..] else { return None };
+        let (one, two) = (one.agent, two.agent);
+        let games = Scores::trinomial(&self.results, one, two);
+        let Scores::Trinomial(counts) = games else { return None };
+        // Where some games stand alone, pairs are only a part of the match.
+        let pairs = match Scores::pentanomial(&self.results, one, two) {
+            Scores::Pentanomial(pairs) if 2 * pairs.iter().sum::<u64>() == counts.iter().sum::<u64>() => Some(pairs),
+            _ => None,
+        };
+        let difference = pairs.map_or(games, Scores::Pentanomial).difference()?;
+        Some(Versus { names: [self.name(one), self.name(two)], counts, pairs, difference })
+    }
+
+    /// How many games nobody won alone.
+    fn drawn(&self) -> usize {
+        self.results.games().filter(|game| game.seats.iter().filter(|seat| seat.rank == 1).count() > 1).count()
+    }
+
+    /// What a table can't say, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        let groups = groups(&self.results);
+        // Between groups that never met, nobody leads.
+        let mut remarks: Vec<String> = if groups.len() == 1 { self.lead().into_iter().collect() } else { Vec::new() };
+        remarks.extend(self.advantage());
+        remarks.extend(self.apart(groups));
+        let games = self.results.len();
+        let drawn = self.drawn();
+        if drawn > 0 {
+            remarks.push(format!("{drawn} of {games} games were drawn ({:.1} %)", 100.0 * drawn as f64 / games as f64));
+        }
+        let sources = &self.sources;
+        let played: Vec<&str> = sources.played.iter().map(String::as_str).collect();
+        if played.len() > 1 {
+            remarks.push(format!("different games are rated together: {}", played.join(", ")));
+        }
+        let mut some = |count: u64, one: &str, many: &str| {
+            if count > 0 {
+                remarks.push(counted(count, one, many));
+            }
+        };
+        some(
+            sources.tainted,
+            "game has somebody who was disqualified, which counts as a loss",
+            "games have somebody who was disqualified, which counts as a loss",
+        );
+        some(
+            sources.games.repeated,
+            "game stands in several files, with the same seed, agents and result, and counts once",
+            "games stand in several files, with the same seed, agents and result, and count once",
+        );
+        some(sources.unfinished, "game without a result doesn't count", "games without a result don't count");
+        some(
+            sources.nameless,
+            "game that doesn't say who played doesn't count",
+            "games that don't say who played don't count",
+        );
+        some(
+            sources.games.against_itself,
+            "game of an agent against itself doesn't count",
+            "games of an agent against itself don't count",
+        );
+        some(
+            sources.broken_replays,
+            "replay breaks off before its result and doesn't count",
+            "replays break off before their results and don't count",
+        );
+        if !sources.copies.is_empty() {
+            let copies: Vec<String> = sources.copies.iter().map(|path| path.display().to_string()).collect();
+            let are = if copies.len() == 1 { "is a copy of another file" } else { "are copies of other files" };
+            remarks.push(
+                format!("{} {are} and doesn't count", listed(&copies)).replace("files and doesn't", "files and don't"),
+            );
+        }
+        remarks.extend(sources.remarks.iter().cloned());
+        remarks
+    }
+
+    /// What it would take for another to lead.
+    fn lead(&self) -> Option<String> {
+        let games = self.standings.games_to_lose_lead.filter(|games| *games > 0)?;
+        let [first, second, ..] = self.standings.rows[..] else { return None };
+        let (first, second) = (self.name(first.agent), self.name(second.agent));
+        let games = counted(games, "game", "games");
+        Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first}"))
+    }
+
+    fn advantage(&self) -> Option<String> {
+        if !self.wants_advantage {
+            return None;
+        }
+        let Some((elo, interval)) = self.standings.fit.seat_advantage() else {
+            return Some("there are no games of two, so nothing is known of an advantage of the first seat".to_owned());
+        };
+        Some(format!(
+            "the first seat, White's where there is one, is worth {elo:.0} Elo (95 %: {:.0} to {:.0})",
+            interval.low, interval.high
+        ))
+    }
+
+    /// Who can't be compared with the others.
+    fn apart(&self, mut groups: Vec<Vec<AgentIndex>>) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let names = |agents: &[AgentIndex]| -> Vec<String> {
+            agents.iter().map(|agent| self.name(*agent).to_owned()).collect()
+        };
+        if groups.len() > 1 {
+            let told: Vec<String> = groups.iter().map(|group| listed(&names(group))).collect();
+            remarks.push(format!(
+                "there are {} groups of agents that never met, whose ratings can't be compared: {}",
+                groups.len(),
+                listed(&told.iter().map(|group| format!("({group})")).collect::<Vec<_>>())
+            ));
+        }
+        let core: Vec<AgentIndex> = self.standings.fit.core().collect();
+        let of_core = groups.iter().position(|group| core.first().is_some_and(|agent| group.contains(agent)));
+        if let Some(group) = of_core {
+            let mut outside = groups.swap_remove(group);
+            outside.retain(|agent| !core.contains(agent));
+            if !outside.is_empty() {
+                remarks.push(format!(
+                    "results don't say how far {} {} from the others: they took no point from these, or lost none",
+                    listed(&names(&outside)),
+                    if outside.len() == 1 { "is" } else { "are" }
+                ));
+            }
+        }
+        remarks
+    }
+}
+
+/// How one agent fared against the only other one.
+pub struct Versus<'a> {
+    /// The one and the other.
+    names: [&'a str; 2],
+    /// Losses, draws and wins.
+    counts: [u64; 3],
+    /// Pairs of games that gave 0, 0.5, 1, 1.5 and 2 points, if all games are in pairs.
+    pairs: Option<[u64; 5]>,
+    difference: Difference,
+}
+
+impl Versus<'_> {
+    /// In two lines, as chess runners write it.
+    pub fn describe(&self) -> String {
+        let Versus { names: [one, two], counts: [losses, draws, wins], pairs, difference } = self;
+        let margin = |value: f64, error: f64| format!("{value:.2} +/- {error:.2}");
+        let normalised = match (difference.normalised, difference.normalised_error) {
+            (Some(value), Some(error)) => format!(", nElo: {}", margin(value, error)),
+            _ => String::new(),
+        };
+        let pairs = pairs.map_or_else(String::new, |pairs| format!(", Ptnml(0-2): {pairs:?}"));
+        format!(
+            "{one} against {two}:\nElo: {}{normalised}, LOS: {:.2} %\nGames: {}, Wins: {wins}, Losses: {losses}, Draws: {draws}{pairs}\n",
+            margin(difference.elo, difference.elo_error()),
+            100.0 * difference.likelihood_of_superiority,
+            wins + draws + losses,
+        )
+    }
+
+    fn json(&self) -> Value {
+        let Versus { names: [one, two], counts: [losses, draws, wins], pairs, difference } = self;
+        json!({
+            "name": one,
+            "against": two,
+            "wins": wins,
+            "draws": draws,
+            "losses": losses,
+            "pairs": pairs,
+            "difference": difference,
+        })
+    }
+}
+
+/// The agents that met, by some way through others; the largest group first.
+fn groups(results: &Results) -> Vec<Vec<AgentIndex>> {
+    let mut parent: Vec<usize> = (0..results.agents()).collect();
+    fn root(parent: &mut [usize], mut agent: usize) -> usize {
+        while parent[agent] != agent {
+            parent[agent] = parent[parent[agent]];
+            agent = parent[agent];
+        }
+        agent
+    }
+    for game in results.games() {
+        let first = root(&mut parent, game.seats[0].agent.0);
+        for seat in &game.seats[1..] {
+            let other = root(&mut parent, seat.agent.0);
+            parent[other] = first;
+        }
+    }
+    let mut groups: Vec<Vec<AgentIndex>> = vec![Vec::new(); results.agents()];
+    for agent in 0..results.agents() {
+        groups[root(&mut parent, agent)].push(AgentIndex(agent));
+    }
+    groups.retain(|group| !group.is_empty());
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    groups
+}
+
+/// A list for a sentence, cut where it gets too long.
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] if names.len() <= NAMES => format!("{} and {last}", first.join(", ")),
+        _ => format!("{} and {} more", names[..NAMES - 1].join(", "), names.len() - (NAMES - 1)),
+    }
+}
+
+/// A number with its noun.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// A rating without a fraction, and without a sign of zero.
+fn whole(rating: f64) -> String {
+    format!("{:.0}", rating.round() + 0.0)
+}

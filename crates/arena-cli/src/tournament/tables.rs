@@ -1,0 +1,34 @@
+//! Standings as people read them on a terminal: drawn tables, and sentences below.
+
+use arena_match::tournament::Record;
+use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, trial};
+
+use crate::output::{Table, printable};
+
+/// All that there is to say, but for the title.
+pub fn describe(record: &Record) -> String {
+    let mut told = format!("{}\n", standings(record));
+    if record.schedule.games_played() > 0 && (3..=WIDEST_CROSS_TABLE).contains(&record.plan.agents.len()) {
+        told += &format!("{}\n", drawn(&cross(record), 1));
+    }
+    told + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+}
+
+/// The standings as a table, under a line that says how many games they are of, and over how a test stands.
+pub fn standings(record: &Record) -> String {
+    let (played, all) = (record.schedule.games_played(), record.schedule.games());
+    let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
+    let trial = trial(record).map(|trial| format!("\n{trial}")).unwrap_or_default();
+    format!("{state}, {played} of {all} games:\n{}{trial}", drawn(&grid(record), 2))
+}
+
+/// A grid whose columns from `numbers` on are numbers.
+pub fn drawn(grid: &Grid, numbers: usize) -> String {
+    let header: Vec<&str> = grid.header.iter().map(String::as_str).collect();
+    let mut table = Table::new(&header);
+    for row in &grid.rows {
+        table.row(row.iter().cloned());
+    }
+    let left = numbers.saturating_sub(1);
+    table.right((0..left).chain(numbers..grid.header.len())).to_string()
+}

@@ -1,0 +1,41 @@
+//! The Python package in `clients/python`: its form, its types, and its own tests, which drive the binary under test.
+//!
+//! They need the packages that `cargo xtask python` installs. Nothing is written among the sources.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use arena_testkit::python;
+
+use crate::program::folder;
+
+/// Runs a module of Python in the package's folder. What it prints is shown if it complains.
+#[track_caller]
+fn check(module: &str, args: &[&str]) {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python").canonicalize().unwrap();
+    let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
+    command.args(["-B", "-m", module]).args(args).current_dir(package);
+    command.env("ARENA_BINARY", env!("CARGO_BIN_EXE_arena")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.output().unwrap();
+    let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{module} {}: {}\n{told}\n{said}", args.join(" "), output.status);
+}
+
+#[test]
+fn python_client_is_formatted_and_free_of_lint() {
+    check("ruff", &["format", "--no-cache", "--check"]);
+    check("ruff", &["check", "--no-cache"]);
+}
+
+#[test]
+fn python_client_is_typed() {
+    // Kept between runs: the types of what it depends on are most of the work.
+    let cache: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
+    check("mypy", &["--cache-dir", cache.to_str().unwrap()]);
+}
+
+#[test]
+fn python_client_keeps_its_promises() {
+    let scratch = folder();
+    check("pytest", &["--quiet", "--basetemp", scratch.path().join("pytest").to_str().unwrap()]);
+}

@@ -1,0 +1,357 @@
+//! `arena rate`: numbers are those of published programs, every kind of file is read, and no game counts twice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::program::{Run, run};
+use crate::tournament::Lab;
+
+/// The folder with games, and with what published programs make of them; `reference.py` in it says how both are made.
+fn reference() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ratings")
+}
+
+/// What the command says of these paths, as JSON.
+#[track_caller]
+fn rated(paths: &[&Path], more: &[&str]) -> Value {
+    let paths = paths.iter().map(|path| path.to_str().unwrap());
+    let args: Vec<&str> = ["rate"].into_iter().chain(paths).chain(more.iter().copied()).chain(["--json"]).collect();
+    run(&args).json()
+}
+
+/// Compares a number of each agent with the published one.
+#[track_caller]
+fn check_numbers(rated: &Value, pointer: &str, published: &Value, published_at: &str, within: f64) {
+    let rows = rated["standings"].as_array().unwrap();
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        let found = row.pointer(pointer).unwrap().as_f64().unwrap();
+        let expected = published[name].pointer(published_at).unwrap().as_f64().unwrap();
+        assert!((found - expected).abs() <= within, "{name}: {pointer} is {found} instead of {expected}");
+    }
+}
+
+#[test]
+fn ratings_are_those_of_published_programs() {
+    let published: Value = serde_json::from_slice(&fs::read(reference().join("reference.json")).unwrap()).unwrap();
+    let games = reference().join("games.pgn");
+    let likeliest = rated(&[&games], &["--maximum-likelihood"]);
+    check_numbers(&likeliest, "/bradley_terry/rating", &published["statsmodels"], "", 0.1);
+    check_numbers(&likeliest, "/glicko2/rating", &published["glicko2"], "/0", 0.1);
+    check_numbers(&likeliest, "/glicko2/deviation", &published["glicko2"], "/1", 0.1);
+    check_numbers(&likeliest, "/openskill/mu", &published["openskill"], "/0", 0.01);
+    check_numbers(&likeliest, "/openskill/sigma", &published["openskill"], "/1", 0.01);
+    let with_advantage = rated(&[&games], &["--maximum-likelihood", "--advantage"]);
+    check_numbers(&with_advantage, "/bradley_terry/rating", &published["statsmodels_with_advantage"], "", 0.1);
+    let advantage = with_advantage["first_seat_advantage"]["elo"].as_f64().unwrap();
+    assert!((advantage - published["statsmodels_advantage"].as_f64().unwrap()).abs() <= 0.1, "{advantage}");
+    // The same games without those that were drawn, which is all that choix knows.
+    let text = fs::read_to_string(&games).unwrap();
+    let decided: Vec<&str> = text.split("[Event").filter(|game| !game.contains("1/2")).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("decided.pgn");
+    fs::write(&path, decided.join("[Event")).unwrap();
+    let decided = rated(&[&path], &["--maximum-likelihood"]);
+    assert_eq!((decided["games"].as_u64(), decided["drawn"].as_u64()), (Some(312), Some(0)));
+    check_numbers(&decided, "/bradley_terry/rating", &published["choix"], "", 0.1);
+}
+
+#[test]
+fn the_mean_and_elo_are_what_is_asked_for() {
+    let games = reference().join("games.pgn");
+    let usual = rated(&[&games], &[]);
+    let other = rated(&[&games], &["--mean", "2000", "--elo-start", "0", "--elo-k", "48"]);
+    let of = |rated: &Value, pointer: &str| -> Vec<f64> {
+        rated["standings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row.pointer(pointer).unwrap().as_f64().unwrap())
+            .collect()
+    };
+    for (one, two) in of(&usual, "/bradley_terry/rating").iter().zip(of(&other, "/bradley_terry/rating")) {
+        assert!((two - one - 2000.0).abs() < 1e-9);
+    }
+    let mean = |numbers: Vec<f64>| numbers.iter().sum::<f64>() / numbers.len() as f64;
+    assert!((mean(of(&usual, "/elo")) - 1200.0).abs() < 2.0 && mean(of(&other, "/elo")).abs() < 2.0);
+}
+
+#[test]
+fn no_game_counts_twice_whatever_files_it_stands_in() {
+    let lab = Lab::new();
+    let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
+    let begin = lab.begin(&bots, "snakes", &["--replays", "--concurrency", "2"]);
+    let played = run(&begin.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(played.code, 0, "{played:#?}");
+    let snakes = lab.path("snakes");
+    let journal = snakes.join("tournament.jsonl");
+    let counts = |told: &Value| (told["games"].as_u64().unwrap(), told["left_out"]["repeated"].as_u64().unwrap());
+
+    // The journal stands for its replays, and says what the tournament itself says.
+    let of_journal = rated(&[&snakes], &[]);
+    assert_eq!((counts(&of_journal), &of_journal["files"]["replays"]), ((6, 0), &json!(0)));
+    let standings = run(&["tournament", "standings", snakes.to_str().unwrap(), "--json"]).json();
+    for row in standings["standings"].as_array().unwrap() {
+        let rows = of_journal["standings"].as_array().unwrap();
+        let same = rows.iter().find(|other| other["name"] == row["name"]).unwrap();
+        assert_eq!(same["rank_may_be"], row["rank_may_be"]);
+        // Agents have other numbers here, so sums are rounded otherwise.
+        for end in ["rating", "low", "high"] {
+            let difference = same["bradley_terry"][end].as_f64().unwrap() - row["elo"][end].as_f64().unwrap();
+            assert!(difference.abs() < 1e-6, "{}: {end}", row["name"]);
+        }
+    }
+
+    // Everything else that these games can be written as says the same, alone and together with the journal.
+    let replays = snakes.join("replays");
+    let lines = lab.path("lines.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&lines, text.split_once('\n').unwrap().1).unwrap();
+    let pgn = lab.path("games.pgn");
+    fs::write(&pgn, run(&["tournament", "standings", snakes.to_str().unwrap(), "--pgn"]).stdout).unwrap();
+    for path in [&replays, &lines, &pgn] {
+        let alone = rated(&[path], &[]);
+        assert_eq!((counts(&alone), sorted(&alone)), ((6, 0), sorted(&of_journal)), "{}", path.display());
+        let both = rated(&[&snakes, path], &[]);
+        assert_eq!((counts(&both), &both["standings"]), ((6, 6), &of_journal["standings"]), "{}", path.display());
+    }
+    assert_eq!(counts(&rated(&[lab.path("").as_path()], &[])), (6, 12));
+
+    // Matches, and their replays.
+    let (results, folder) = (lab.path("results.jsonl"), lab.path("more"));
+    let args =
+        ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--games", "4", "--set", "n_epochs=5"];
+    let matches = run(&[&args[..], &["--seed", "1", "--json", "--replay", folder.to_str().unwrap()]].concat());
+    assert_eq!(matches.code, 0, "{matches:#?}");
+    fs::write(&results, matches.stdout).unwrap();
+    let of_results = rated(&[&results], &[]);
+    assert_eq!((counts(&of_results), sorted(&rated(&[&folder], &[]))), ((4, 0), sorted(&of_results)));
+    assert_eq!(counts(&rated(&[&results, &folder, &results], &[])), (4, 4));
+}
+
+/// The standings by name, without the ratings that depend on the order of the games.
+fn sorted(rated: &Value) -> Vec<String> {
+    let mut rows: Vec<String> = rated["standings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {} {}", row["name"], row["points"], row["rank_may_be"]))
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+/// A folder with these files in it.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// Games in PGN: White, Black, result.
+fn pgn(games: &[[&str; 3]]) -> String {
+    let game = |[white, black, result]: &[&str; 3]| {
+        format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n\n{result}\n\n")
+    };
+    games.iter().map(game).collect()
+}
+
+/// A result as journals have it, without what doesn't matter.
+fn result(seed: u32, agents: [&str; 2], ranks: [u32; 2]) -> String {
+    let outcome = json!({"termination": "CRASH", "winner": "DRAW"});
+    json!({"agents": agents, "ranks": ranks, "seed": format!("{seed:064x}"), "outcome": outcome}).to_string() + "\n"
+}
+
+/// Runs the command in a folder with these files, whose path shows as `DIR`.
+fn run_in(files: &[(&str, &str)], paths: &[&str], more: &[&str]) -> Run {
+    let folder = folder(files);
+    let paths: Vec<PathBuf> = paths.iter().map(|path| folder.path().join(path)).collect();
+    let paths = paths.iter().map(|path| path.to_str().unwrap().trim_end_matches('/'));
+    let args: Vec<&str> = ["rate"].into_iter().chain(paths).chain(more.iter().copied()).collect();
+    let told = run(&args);
+    let hide = |text: String| text.replace(folder.path().to_str().unwrap(), "DIR");
+    Run { stdout: hide(told.stdout), stderr: hide(told.stderr), ..told }
+}
+
+#[test]
+fn two_agents_are_told_how_their_match_went() {
+    let games = [["new", "old", "1-0"], ["old", "new", "1/2-1/2"], ["new", "old", "0-1"], ["new", "old", "1-0"]];
+    let told = run_in(&[("games.pgn", &pgn(&games))], &["games.pgn"], &[]);
+    expect![[r#"
+        Ratings of 2 agents from 4 games: 1 PGN file:
+        ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name   Bradley-Terry     ±   rank may be   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal │
+        ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   new               44   168           1-2      2.5       4      2       1        1      62.5   1210   1584 ± 209   26.8 ± 7.4       4.7 │
+        │   1=   old              -44   168           1-2      1.5       4      1       1        2      37.5   1190   1416 ± 209   23.2 ± 7.4       1.2 │
+        └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+        new against old:
+        Elo: 88.74 +/- inf, nElo: 104.76 +/- 340.48, LOS: 72.68 %
+        Games: 4, Wins: 2, Losses: 1, Draws: 1
+
+        1 game more, if old won them all against new, would end the lead of new
+        1 of 4 games were drawn (25.0 %)
+
+        Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
+        and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.
+    "#]].assert_eq(&told.stdout);
+    // Pairs are known by their seeds.
+    let lines: String = [result(1, ["new", "old"], [1, 2]), result(1, ["old", "new"], [1, 1])].concat()
+        + &result(2, ["new", "old"], [1, 2])
+        + &result(2, ["old", "new"], [2, 1]);
+    let told = run_in(&[("lines.jsonl", &lines)], &["lines.jsonl"], &["--json"]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(told["versus"]["pairs"], json!([0, 0, 0, 1, 1]));
+}
+
+#[test]
+fn what_does_not_count_is_told() {
+    let games = pgn(&[["a", "b", "1-0"], ["b", "c", "*"], ["?", "c", "1-0"], ["c", "c", "1-0"], ["d", "e", "0-1"]]);
+    let lines = result(1, ["a", "b"], [1, 2]) + &result(2, ["b", "a"], [1, 1]);
+    let files = [
+        ("games.pgn", games.as_str()),
+        ("old/copy.pgn", games.as_str()),
+        ("lines.jsonl", &(lines.clone() + "{\"agents\":[\"a\",\"b\"],\"ra")),
+        ("old/same.jsonl", &(lines + "{\"standings\":[]}\n")),
+        (
+            "broken.jsonl",
+            "{\"arena_replay\":1,\"game\":\"snake\",\"update_mode\":\"SIMULTANEOUS\",\"seed\":\"\",\"options\":{},\"config\":{},\"agents\":[]}\n{\"epoch\":1",
+        ),
+        ("notes.txt", "a beat b"),
+        ("old/data.json", "{\n  \"a\": 1\n}\n"),
+        (".hidden", "x"),
+    ];
+    let told = run_in(&files, &[""], &[]);
+    expect![[r#"
+        Ratings of 4 agents from 4 games: 2 files of JSON lines, 1 PGN file:
+        ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name   Bradley-Terry     ±   rank may be   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal │
+        ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   e                150     ∞           1-4        1       1      1       0        0     100.0   1212   1662 ± 290   27.6 ± 8.1       3.4 │
+        │   1=   a                129   229           1-4      2.5       3      2       1        0      83.3   1221   1700 ± 228   28.8 ± 7.6       6.0 │
+        │   1=   b               -129   229           1-4      0.5       3      0       1        2      16.7   1179   1300 ± 228   21.2 ± 7.6      -1.6 │
+        │   1=   d               -150     ∞           1-4        0       1      0       0        1       0.0   1188   1338 ± 290   22.4 ± 8.1      -1.8 │
+        └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+        there are 2 groups of agents that never met, whose ratings can't be compared: (a and b) and (d and e)
+        1 of 4 games were drawn (25.0 %)
+        2 games stand in several files, with the same seed, agents and result, and count once
+        1 game without a result doesn't count
+        1 game that doesn't say who played doesn't count
+        1 game of an agent against itself doesn't count
+        1 replay breaks off before its result and doesn't count
+        DIR/old/copy.pgn is a copy of another file and doesn't count
+        DIR/lines.jsonl breaks off in the middle of a line; the lines before it count
+        DIR/old/same.jsonl has a line that isn't a result, 1 in all
+
+        Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
+        and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.
+    "#]].assert_eq(&told.stdout);
+    expect![[r#"
+        note: 2 files hold no results and are passed over: DIR/notes.txt and DIR/old/data.json
+    "#]]
+    .assert_eq(&told.stderr);
+}
+
+#[track_caller]
+fn check_refusal(files: &[(&str, &str)], paths: &[&str], more: &[&str], code: i32, expected: Expect) {
+    let told = run_in(files, paths, more);
+    assert_eq!((told.code, told.stdout.as_str()), (code, ""), "{told:#?}");
+    expected.assert_eq(&told.stderr);
+}
+
+#[test]
+fn what_can_not_be_rated_is_refused_in_a_sentence() {
+    check_refusal(
+        &[],
+        &["absent"],
+        &[],
+        13,
+        expect![[r#"
+        error: DIR/absent: it can't be read: No such file or directory (os error 2)
+    "#]],
+    );
+    check_refusal(
+        &[("notes.txt", "a beat b")],
+        &["notes.txt"],
+        &[],
+        13,
+        expect![[r#"
+        error: DIR/notes.txt: there are no results in it
+    "#]],
+    );
+    check_refusal(
+        &[],
+        &[""],
+        &[],
+        13,
+        expect![[r#"
+        error: there are no results in what was named
+    "#]],
+    );
+    check_refusal(
+        &[("a.pgn", &pgn(&[["a", "b", "*"]]))],
+        &[""],
+        &[],
+        13,
+        expect![[r#"
+        error: there is nothing to rate: the only game has no result, or no two agents
+    "#]],
+    );
+    let damaged = result(1, ["a", "b"], [1, 2]) + "{\"agents\n" + &result(2, ["a", "b"], [1, 2]);
+    check_refusal(
+        &[("a.jsonl", &damaged)],
+        &[""],
+        &[],
+        13,
+        expect![[r#"
+        error: DIR/a.jsonl: line 2: this isn't JSON
+    "#]],
+    );
+    check_refusal(
+        &[("a.jsonl", &result(1, ["a", "b"], [2, 2]))],
+        &[""],
+        &[],
+        13,
+        expect![[r#"
+        error: DIR/a.jsonl: line 1: the ranks of 2 agents are [2, 2]
+    "#]],
+    );
+    check_refusal(
+        &[("tournament.jsonl", "{\"arena_tournament\":1}\n")],
+        &[""],
+        &[],
+        13,
+        expect![[r#"
+        error: DIR/tournament.jsonl: line 1: this isn't the plan of a tournament: missing field `game`
+    "#]],
+    );
+    let one_sided = pgn(&[["a", "b", "1-0"]]);
+    check_refusal(
+        &[("a.pgn", &one_sided)],
+        &["a.pgn"],
+        &["--maximum-likelihood"],
+        13,
+        expect![[r#"
+        error: the results have no maximum of likelihood: some agents took no point from the others, or never met them; without --maximum-likelihood there are ratings
+    "#]],
+    );
+    check_refusal(
+        &[("a.pgn", &one_sided)],
+        &["a.pgn"],
+        &["--elo-k", "0"],
+        2,
+        expect![[r#"
+        error: invalid value '0' for '--elo-k <K>': it isn't a number from 1 to 1000
+
+        For more information, try '--help'.
+    "#]],
+    );
+}

@@ -1,0 +1,150 @@
+"""Makes `games.pgn` and `reference.json`: games of agents of known strength, and what published programs make of them.
+
+The tests compare `arena rate` with the numbers; nothing here runs with them. To make both anew, in an environment with
+choix 0.4.1, statsmodels 0.15.0, glicko2 2.1.0 and openskill 6.2.0 (all under permissive licences):
+
+    python reference.py
+
+Each line of the games follows from the seed below. The programs:
+
+- choix (`opt_pairwise`): Bradley-Terry of the games that weren't drawn.
+- statsmodels (`GLM`, Poisson): Davidson's model of all games, as the log-linear model that it is (Dittrich, Hatzinger,
+  Katzenbeisser, "Modelling the effect of subject-specific covariates in paired comparison studies", 1998): a count for each pair of
+  agents, seats and result, with a term for each pair that takes the number of its games out. With and without an advantage of White.
+- glicko2: rating periods as `arena` has them, so many games that each agent plays ten.
+- openskill (`BradleyTerryFull`): game by game.
+"""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import choix
+import glicko2
+import numpy
+import statsmodels.api
+from openskill.models import BradleyTerryFull
+
+HERE = Path(__file__).parent
+ELO = 400 / math.log(10)
+# Strengths in Elo, the advantage of White, and how likely ties are.
+STRENGTHS = {"Ada": 160, "Boole": 90, "Curry": 60, "Dijkstra": 0, "Erlang": -40, "Floyd": -90, "Gödel": -180}
+WHITE = 35
+TIES = 0.6
+ROUNDS = 9
+RESULTS = ["1-0", "1/2-1/2", "0-1"]
+
+
+def play():
+    """All games, as (White, Black, result)."""
+    rng = random.Random(20)
+    names = list(STRENGTHS)
+    games = []
+    for _ in range(ROUNDS):
+        played = []
+        for white in names:
+            for black in names:
+                if white != black:
+                    half = (STRENGTHS[white] - STRENGTHS[black] + WHITE) / ELO / 2
+                    odds = [math.exp(half), TIES, math.exp(-half)]
+                    played.append((white, black, rng.choices(RESULTS, odds)[0]))
+        rng.shuffle(played)
+        games += played
+    return games
+
+
+def written(games):
+    """The games as Portable Game Notation."""
+    tags = '[Event "Reference"]\n[Round "{}"]\n[White "{}"]\n[Black "{}"]\n[Result "{}"]\n\n{}\n\n'
+    return "".join(tags.format(n, *game, game[2]) for n, game in enumerate(games, 1))
+
+
+def centred(strengths):
+    """Log-odds as Elo around 0."""
+    strengths = numpy.asarray(strengths) * ELO
+    return (strengths - strengths.mean()).tolist()
+
+
+def davidson(games, names, with_white):
+    """Strengths, and what White is worth, by a log-linear model."""
+    counts = {}
+    for white, black, result in games:
+        counts[white, black, result] = counts.get((white, black, result), 0) + 1
+    pairs = sorted({(white, black) for white, black, _ in counts})
+    rows, observed = [], []
+    for pair, (white, black) in enumerate(pairs):
+        for result in RESULTS:
+            row = [0.0] * (len(names) - 1 + 2 + len(pairs))
+            sign = {"1-0": 0.5, "1/2-1/2": 0.0, "0-1": -0.5}[result]
+            for name, side in ((white, sign), (black, -sign)):
+                # The last agent is what the others are measured against.
+                if name != names[-1]:
+                    row[names.index(name)] += side
+            row[len(names) - 1] = float(result == "1/2-1/2")
+            row[len(names)] = sign
+            row[len(names) + 1 + pair] = 1.0
+            rows.append(row)
+            observed.append(counts.get((white, black, result), 0))
+    matrix = numpy.array(rows)
+    if not with_white:
+        matrix[:, len(names)] = 0.0
+    used = matrix.any(axis=0)
+    model = statsmodels.api.GLM(observed, matrix[:, used], family=statsmodels.api.families.Poisson())
+    found = numpy.zeros(matrix.shape[1])
+    found[used] = model.fit(tol=1e-12, maxiter=200).params
+    return centred([*found[: len(names) - 1], 0.0]), float(found[len(names)] * ELO)
+
+
+def glicko(games, names):
+    """Ratings and deviations."""
+    players = {name: glicko2.Player() for name in names}
+    length = round(10 * len(names) / 2)
+    for start in range(0, len(games), length):
+        before = {name: (player.rating, player.rd) for name, player in players.items()}
+        met = {name: [] for name in names}
+        for white, black, result in games[start : start + length]:
+            points = {"1-0": 1.0, "1/2-1/2": 0.5, "0-1": 0.0}[result]
+            met[white].append((*before[black], points))
+            met[black].append((*before[white], 1.0 - points))
+        for name, player in players.items():
+            if met[name]:
+                ratings, deviations, points = (list(column) for column in zip(*met[name]))
+                player.update_player(ratings, deviations, points)
+            else:
+                player.did_not_compete()
+    return {name: [player.rating, player.rd] for name, player in players.items()}
+
+
+def skill(games, names):
+    """mu and sigma."""
+    model = BradleyTerryFull(kappa=1e-6, tau=0)
+    players = {name: model.rating() for name in names}
+    for white, black, result in games:
+        ranks = {"1-0": [1, 2], "1/2-1/2": [1, 1], "0-1": [2, 1]}[result]
+        rated = model.rate([[players[white]], [players[black]]], ranks=ranks)
+        players[white], players[black] = rated[0][0], rated[1][0]
+    return {name: [player.mu, player.sigma] for name, player in players.items()}
+
+
+def main():
+    games, names = play(), list(STRENGTHS)
+    (HERE / "games.pgn").write_text(written(games), encoding="utf-8")
+    decided = [(names.index(white), names.index(black), result) for white, black, result in games if result != "1/2-1/2"]
+    won = [(white, black) if result == "1-0" else (black, white) for white, black, result in decided]
+    plain, _ = davidson(games, names, False)
+    with_white, white = davidson(games, names, True)
+    numbers = {
+        "choix": dict(zip(names, centred(choix.opt_pairwise(len(names), won, tol=1e-12)))),
+        "statsmodels": dict(zip(names, plain)),
+        "statsmodels_with_advantage": dict(zip(names, with_white)),
+        "statsmodels_advantage": white,
+        "glicko2": glicko(games, names),
+        "openskill": skill(games, names),
+    }
+    rounded = json.loads(json.dumps(numbers), parse_float=lambda text: round(float(text), 4))
+    (HERE / "reference.json").write_text(json.dumps(rounded, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+//! Challenges as games of the match runner: a [`Game`] that seats agents in a session of its own.
+//!
+//! In each epoch every agent is shown what it may see and hasn't been shown yet, and answers with any number of actions:
+//! `{"action": "<method>", "content": …}` calls a method of the challenge, `{"action": "chat", "content": "…", "to": "<player>"?}` says
+//! something to the others. The agents' lists are taken one after the other, in an order drawn for the epoch, so nobody is favoured for
+//! being quick. What the rules refuse is told in the next state.
+//!
+//! It is the same session that a server would keep, with the same transitions and the same door to what somebody may see. Time is
+//! counted in epochs, a second each, for challenges that set deadlines.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
+use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode};
+use crate::{
+    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Patience, Phase, Rejection, Seat, Seed, SeedRng,
+    Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+};
+
+/// What an agent sees of a challenge: the members of its `world_state`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChallengeState {
+    /// The challenge type, such as `psi`.
+    pub challenge: String,
+    /// All that one needs to know to play.
+    pub prompt: String,
+    /// The methods that actions may name, beside `chat`.
+    pub methods: Vec<Method>,
+    /// The name under which the others know this agent.
+    pub you: String,
+    /// The names of all, by seat, as far as they are known.
+    pub players: Vec<Option<String>>,
+    /// What was said since the last state, and may be seen from this seat.
+    pub messages: Vec<SeenMessage>,
+    /// What was refused of the last answer.
+    pub rejected: Vec<RefusedAction>,
+}
+
+/// A message of one of a session's channels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenMessage {
+    /// `operator` or `chat`.
+    pub channel: String,
+    /// Its place in the channel, from 1.
+    pub index: u64,
+    /// A player's name, or `operator`.
+    pub from: String,
+    /// Whom it is for; nobody in particular means everybody.
+    pub to: Option<String>,
+    /// The text.
+    pub content: String,
+}
+
+/// An action that the rules refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedAction {
+    /// As it was given.
+    pub action: ChallengeAction,
+    /// Stable name for programs, such as `INVALID_GUESS`.
+    pub code: String,
+    /// Sentence for the agent.
+    pub error: String,
+}
+
+/// What an agent does in a challenge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChallengeAction {
+    /// A method of the challenge, or `chat`.
+    pub action: String,
+    /// What goes with it: a text, or any JSON, which becomes its text.
+    #[serde(default, deserialize_with = "as_text")]
+    pub content: String,
+    /// Of a chat message: whom it is for, if not for everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+fn as_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        value => value.to_string(),
+    })
+}
+
+/// What an action is called that says something to the others.
+const CHAT: &str = "chat";
+
+/// After so many epochs a match ends as it stands.
+const MAX_EPOCHS: u64 = 1000;
+
+/// After so many epochs in a row in which nothing was said or done, too.
+const MAX_QUIET: u64 = 10;
+
+/// An epoch, as far as deadlines are concerned.
+const EPOCH_MS: i64 = 1000;
+
+const HOUSE: House<'static> =
+    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
+
+/// A challenge, with agents at its seats.
+pub struct OperatorGame<R: Rules> {
+    options: R::Options,
+    challenge: Builtin<R>,
+    session: Session,
+    /// All that was said, in order.
+    messages: Vec<ChatMessage>,
+    /// How much of that has been shown to all.
+    shown: usize,
+    /// What was refused in the last epoch, by seat.
+    refused: Vec<Vec<RefusedAction>>,
+    is_out: Vec<bool>,
+    epochs: u64,
+    /// Epochs in a row without anything.
+    quiet: u64,
+}
+
+impl<R: Rules> Game for OperatorGame<R> {
+    const NAME: &'static str = R::ID;
+    const DESCRIPTION: &'static str = R::DESCRIPTION;
+    const MODE: UpdateMode = UpdateMode::Simultaneous;
+    const SEATS: RangeInclusive<usize> = R::SEATS;
+    const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_000 };
+    const IS_SHARED: bool = false;
+    type Config = R::Options;
+    type Action = ChallengeAction;
+
+    fn new(options: R::Options, setup: Setup) -> Result<OperatorGame<R>, OptionsError> {
+        let seats = setup.agents.len();
+        let Ok(Value::Object(mut options)) = serde_json::to_value(options) else {
+            return Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID)));
+        };
+        options.insert("players".to_owned(), seats.into());
+        let challenge = Builtin::<R>::new(&options)?;
+        let options = challenge.resolve(&Map::new())?;
+        let mut names = setup.seed.rng("operator game/names");
+        let facts = SessionFacts {
+            id: SessionId(draw_id(&mut names)),
+            challenge: R::ID.to_owned(),
+            created_at: Timestamp(0),
+            seed: Some(setup.seed),
+            options: options.clone(),
+            invites: (0..seats).map(|_| InviteCode(draw_id(&mut names))).collect(),
+        };
+        let invites = facts.invites.clone();
+        let mut game = OperatorGame {
+            options: serde_json::from_value(options).map_err(|error| OptionsError(error.to_string()))?,
+            session: open(facts, &challenge, HOUSE.patience),
+            challenge,
+            messages: Vec::new(),
+            shown: 0,
+            refused: vec![Vec::new(); seats],
+            is_out: vec![false; seats],
+            epochs: 0,
+            quiet: 0,
+        };
+        for invite in invites {
+            let joined = join(&game.session, &game.challenge, &HOUSE, invite, None, Timestamp(0));
+            game.take(joined.map_err(|error| OptionsError(error.to_string()))?);
+        }
+        Ok(game)
+    }
+
+    fn config(&self) -> &R::Options {
+        &self.options
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.termination().is_none() && self.is_out.get(seat.0).is_some_and(|is_out| !is_out)
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        let state = serde_json::to_vec(&self.state(seat)).expect("a state is plain data");
+        out.extend_from_slice(&state[1..state.len() - 1]);
+    }
+
+    fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
+        if self.termination().is_some() {
+            return;
+        }
+        let said = self.messages.len();
+        self.shown = said;
+        self.refused.iter_mut().for_each(Vec::clear);
+        self.epochs += 1;
+        for seat in self.draw_order() {
+            for Offer { index, action } in actions.of(seat) {
+                if let Err(Rejection { code, message }) = self.act(seat, action) {
+                    events.reject(seat, *index, format!("{code}: {message}"));
+                    self.refused[seat.0].push(RefusedAction { action: action.clone(), code, error: message });
+                }
+            }
+        }
+        if self.session.deadline.is_some_and(|deadline| deadline <= self.now())
+            && let Ok(woken) = wake(&self.session, &self.challenge, &HOUSE, self.now(), self.now())
+        {
+            self.take(woken);
+        }
+        self.quiet = if self.messages.len() == said { self.quiet + 1 } else { 0 };
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        if let Some(is_out) = self.is_out.get_mut(seat.0) {
+            *is_out = true;
+        }
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        match self.session.phase {
+            Phase::Ended { .. } => Some("GAME_ENDED"),
+            _ if self.quiet >= MAX_QUIET => Some("NOBODY_ACTED"),
+            _ if self.epochs >= MAX_EPOCHS => Some("MAX_EPOCHS"),
+            _ => None,
+        }
+    }
+
+    /// Utility and security together. Before the end by the rules they aren't settled, and nobody has any.
+    fn scores(&self) -> Vec<f64> {
+        let is_settled = matches!(self.session.phase, Phase::Ended { .. });
+        let score = |score: &crate::Score| if is_settled { score.utility + score.security } else { 0.0 };
+        self.session.scores.iter().map(score).collect()
+    }
+}
+
+impl<R: Rules> OperatorGame<R> {
+    fn now(&self) -> Timestamp {
+        Timestamp(0).plus_ms(self.epochs as i64 * EPOCH_MS)
+    }
+
+    fn seed(&self) -> &Seed {
+        self.session.facts.seed.as_ref().expect("it was opened with one")
+    }
+
+    fn name(&self, seat: Seat) -> InviteCode {
+        self.session.seats[seat.0].invite
+    }
+
+    fn draw_order(&self) -> Vec<Seat> {
+        let mut order: Vec<Seat> = (0..self.is_out.len()).map(Seat).collect();
+        let mut rng = self.seed().rng(&format!("operator game/order/{}", self.epochs));
+        for place in (1..order.len()).rev() {
+            order.swap(place, rng.below(place as u64 + 1) as usize);
+        }
+        order
+    }
+
+    fn act(&mut self, seat: Seat, action: &ChallengeAction) -> Result<(), Rejection> {
+        let ChallengeAction { action, content, to } = action;
+        let from = self.name(seat);
+        let transition = if action == CHAT {
+            let to = to.as_deref().map(Party::from_wire);
+            chat(&self.session, false, Party::Player(from), to, content)
+                .map_err(|error| Rejection::new("INVALID_CHAT", error.to_string()))?
+        } else {
+            match act(&self.session, &self.challenge, &HOUSE, from, Some(action), content, self.now()) {
+                Ok(transition) => transition,
+                Err(ActError::Rejected(rejection)) => return Err(rejection),
+                Err(error) => return Err(Rejection::new("REFUSED", error.to_string())),
+            }
+        };
+        self.take(transition);
+        Ok(())
+    }
+
+    fn take(&mut self, transition: Transition) {
+        for draft in transition.drafts {
+            let index = 1 + self.messages.iter().filter(|message| message.channel == draft.channel).count() as u64;
+            let at = self.now();
+            self.messages.push(draft.at(index, at));
+        }
+        match transition.after {
+            After::Becomes(session) => self.session = *session,
+            After::Stays => {}
+            After::Removed => unreachable!("only an open session is removed, and all have joined"),
+        }
+    }
+
+    fn state(&self, seat: Seat) -> ChallengeState {
+        let viewer = Viewer::Player(self.name(seat));
+        let metadata = self.challenge.metadata();
+        let new = self.messages[self.shown..].iter();
+        let seen = new.filter(|message| redact(message, viewer, false, false).is_readable());
+        ChallengeState {
+            challenge: R::ID.to_owned(),
+            prompt: metadata.prompt.clone(),
+            methods: metadata.methods.clone(),
+            you: self.name(seat).to_string(),
+            players: self.session.seats.iter().map(|occupant| Some(occupant.invite.to_string())).collect(),
+            messages: seen.map(SeenMessage::of).collect(),
+            rejected: self.refused[seat.0].clone(),
+        }
+    }
+}
+
+impl SeenMessage {
+    /// A message that may be seen.
+    fn of(message: &ChatMessage) -> SeenMessage {
+        SeenMessage {
+            channel: match message.channel {
+                Channel::Operator(_) => "operator",
+                Channel::Chat(_) | Channel::Invites => CHAT,
+            }
+            .to_owned(),
+            index: message.index,
+            from: message.from.to_string(),
+            to: message.to.as_ref().map(ToString::to_string),
+            content: message.content.clone(),
+        }
+    }
+}
+
+fn draw_id(rng: &mut SeedRng) -> Uuid {
+    let bytes = [(); 16].map(|()| rng.below(256) as u8);
+    uuid::Builder::from_random_bytes(bytes).into_uuid()
+}

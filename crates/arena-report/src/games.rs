@@ -1,0 +1,37 @@
+//! Single games: who played, and what came of it, in a line.
+
+use std::cmp::Ordering;
+
+use arena_match::tournament::{GameLine, Record};
+
+use crate::text::{number_of, printable};
+
+/// A game in a line, as chess runners write it: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
+pub fn line(record: &Record, game: &GameLine) -> String {
+    let (names, result) = named(record, game);
+    let why = match game.outcome.tainted_reason {
+        Some(reason) => format!("{}, {reason}", game.outcome.termination),
+        None => game.outcome.termination.to_string(),
+    };
+    let (number, all) = (game.fixture, record.schedule.games());
+    let of = if record.schedule.counts(number) { format!("of {all}") } else { "beyond the end".to_owned() };
+    printable(&format!("Finished game {number} {of} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
+}
+
+/// The names of those who played, White first where there is one, and the result in the same order.
+pub fn named<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
+    let mut seats: Vec<usize> = (0..game.agents.len()).collect();
+    if seats.len() == 2 {
+        seats.rotate_left(record.first_seat(game.fixture));
+    }
+    let names = seats.iter().map(|seat| game.agents[*seat].as_str()).collect();
+    let result = match seats[..] {
+        [a, b] => match game.ranks[a].cmp(&game.ranks[b]) {
+            Ordering::Less => "1-0".to_owned(),
+            Ordering::Equal => "1/2-1/2".to_owned(),
+            Ordering::Greater => "0-1".to_owned(),
+        },
+        _ => seats.iter().map(|seat| number_of(game.scores[*seat])).collect::<Vec<_>>().join(" : "),
+    };
+    (names, result)
+}

@@ -1,0 +1,24 @@
+//! Results as ratings take them.
+
+use arena_ratings::{AgentIndex, Results};
+
+use crate::schedule::{Fixture, Schedule};
+use crate::shape::Shape;
+
+/// The games that count, in the order of their numbers. Games of a meeting are a pair: they share their luck.
+pub fn results(schedule: &Schedule) -> Results {
+    results_of(schedule.shape(), schedule.played())
+}
+
+/// These games of a tournament of this shape.
+pub(crate) fn results_of<'a>(shape: &Shape, played: impl Iterator<Item = (&'a Fixture, &'a [usize])>) -> Results {
+    let mut results = Results::new(shape.agents);
+    for (fixture, ranks) in played {
+        let seats = fixture.agents.iter().zip(ranks);
+        let seats: Vec<(AgentIndex, u32)> =
+            seats.map(|(agent, rank)| (AgentIndex(*agent), u32::try_from(*rank).unwrap_or(u32::MAX))).collect();
+        let pushed = results.push(&seats, shape.paired.then_some(fixture.meeting as u64));
+        pushed.expect("a schedule takes no other ranks than those of its games");
+    }
+    results
+}

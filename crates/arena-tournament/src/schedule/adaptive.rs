@@ -1,0 +1,105 @@
+//! Adaptive: those meet whose games tell most about the ratings that are least sure.
+
+use arena_ratings::AgentIndex;
+use arena_ratings::bradley_terry::{Fit, FitOptions, Forecast, fit};
+
+use super::Known;
+use crate::results::results_of;
+use crate::shape::Shape;
+use crate::stop::Stop;
+
+/// An agent whose rating has no bound on one side after so many games, since it lost them all or lost none, is no longer looked into:
+/// more of the same won't bound it, and it would take all games that there are.
+const OPEN_GAMES: usize = 30;
+
+/// A wave has so many meetings at least, so that there is something to be played beside each other.
+const LEAST_WAVE: usize = 4;
+
+/// A wave has this part of all meetings before it, if that is more: then the number of waves, each of which costs a fit of all games,
+/// grows with the logarithm of the number of games.
+const PART_OF_ALL: usize = 8;
+
+/// What an adaptive tournament remembers beside its games.
+#[derive(Debug, Clone)]
+pub struct Adaptive {
+    /// The agents as drawn.
+    order: Vec<usize>,
+    wave: usize,
+    /// After the last wave: whose rating isn't as sure as it should be.
+    pub unsure: Vec<usize>,
+}
+
+impl Adaptive {
+    pub fn new(order: Vec<usize>) -> Adaptive {
+        let unsure = (0..order.len()).collect();
+        Adaptive { order, wave: 0, unsure }
+    }
+
+    /// Adds the games of the next wave, if there is one.
+    pub fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &mut Known) {
+        let meetings = if self.wave == 0 { self.opening(shape) } else { self.next(shape, results, known) };
+        let left = shape.rounds - known.meetings;
+        let mut had = vec![vec![0u64; shape.seats]; shape.agents];
+        for fixture in &known.fixtures {
+            for (seat, agent) in fixture.agents.iter().enumerate() {
+                had[*agent][seat] += 1;
+            }
+        }
+        self.wave += 1;
+        for mut agents in meetings.into_iter().take(left) {
+            // Everybody sits on each seat about equally often.
+            let cost = |turn: usize| -> u64 {
+                (0..shape.seats).map(|seat| had[agents[(seat + turn) % shape.seats]][seat]).sum()
+            };
+            let turn = (0..shape.seats).min_by_key(|turn| cost(*turn)).unwrap_or(0);
+            agents.rotate_left(turn);
+            for place in known.meet(self.wave, &agents) {
+                for (seat, agent) in known.fixtures[place].agents.iter().enumerate() {
+                    had[*agent][seat] += 1;
+                }
+            }
+        }
+    }
+
+    /// A circle in which neighbours meet, which connects all with the fewest games.
+    fn opening(&self, shape: &Shape) -> Vec<Vec<usize>> {
+        let at = |place: usize| self.order[place % self.order.len()];
+        let meeting = |number: usize| (0..shape.seats).map(|seat| at(number * (shape.seats - 1) + seat)).collect();
+        (0..shape.opening_meetings()).map(meeting).collect()
+    }
+
+    fn next(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &Known) -> Vec<Vec<usize>> {
+        let played =
+            known.fixtures.iter().zip(results).filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)));
+        // What can't be fitted can't be looked into either. Games that connect all are never wrong.
+        let Ok(fit) = fit(&results_of(shape, played), &FitOptions::default()) else { return self.opening(shape) };
+        let mut games = vec![0; shape.agents];
+        for agent in known.fixtures.iter().flat_map(|fixture| &fixture.agents) {
+            games[*agent] += 1;
+        }
+        let goal = match shape.stop {
+            Some(Stop::Margin(margin)) => margin,
+            _ => 0.0,
+        };
+        let all = 0..shape.agents;
+        self.unsure = all.clone().filter(|agent| margin(&fit, *agent) > goal).collect();
+        let is_open = |agent: usize| !margin(&fit, agent).is_finite();
+        let mut wanted: Vec<usize> =
+            self.unsure.iter().copied().filter(|agent| !is_open(*agent) || games[*agent] < OPEN_GAMES).collect();
+        if wanted.is_empty() && goal == 0.0 {
+            wanted = all.collect();
+        }
+        let count = shape.agents.div_ceil(2).max(LEAST_WAVE).max(known.meetings / PART_OF_ALL);
+        let mut forecast = Forecast::new(&fit, shape.seats, shape.games_a_meeting());
+        let is_wanted =
+            |agent: AgentIndex, half_width: f64| wanted.contains(&agent.0) && (half_width > goal || is_open(agent.0));
+        let meetings = std::iter::repeat_with(|| forecast.next(is_wanted)).take_while(|agents| !agents.is_empty());
+        meetings.take(count).map(|agents| agents.into_iter().map(|agent| agent.0).collect()).collect()
+    }
+}
+
+/// How far an agent's rating is known, in Elo, to the side to which it is known less.
+fn margin(fit: &Fit, agent: usize) -> f64 {
+    let (rating, interval) = (fit.rating(AgentIndex(agent)), fit.interval(AgentIndex(agent)));
+    (rating - interval.low).max(interval.high - rating)
+}

@@ -1,0 +1,71 @@
+//! A sequential test while its games are played: which of them count, and whether it is decided.
+
+use std::ops::ControlFlow;
+
+use arena_ratings::{Scores, Sprt, SprtState, SprtVerdict};
+
+use super::{Fixture, halves};
+
+/// How a test of the first agent against the second stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    sprt: Sprt,
+    scores: Scores,
+    state: SprtState,
+    /// How many games have been judged: all up to this number.
+    judged: usize,
+}
+
+impl Trial {
+    /// Before the first game. A meeting is a pair of games, or one.
+    pub(super) fn new(sprt: Sprt, paired: bool) -> Trial {
+        let scores = if paired { Scores::Pentanomial([0; 5]) } else { Scores::Trinomial([0; 3]) };
+        Trial { sprt, scores, state: sprt.judge(&scores), judged: 0 }
+    }
+
+    /// Judges the meetings that are complete, one by one, up to the first that isn't or that decides the test. So it doesn't matter
+    /// in which order games end.
+    pub(super) fn judge(&mut self, fixtures: &[Fixture], results: &[Option<Vec<usize>>]) {
+        let a_meeting = match self.scores {
+            Scores::Trinomial(_) => 1,
+            Scores::Pentanomial(_) => 2,
+        };
+        while !self.is_decided() {
+            let meeting = self.judged..self.judged + a_meeting;
+            let (Some(fixtures), Some(results)) = (fixtures.get(meeting.clone()), results.get(meeting)) else { return };
+            let sum = fixtures.iter().zip(results).try_fold(0, |sum, (fixture, ranks)| match ranks {
+                Some(ranks) => ControlFlow::Continue(sum + halves(ranks, usize::from(fixture.agents[0] != 0))),
+                None => ControlFlow::Break(()),
+            });
+            let ControlFlow::Continue(half_points) = sum else { return };
+            self.scores.add(half_points as usize);
+            self.state = self.sprt.judge(&self.scores);
+            self.judged += a_meeting;
+        }
+    }
+
+    /// What is tested.
+    pub fn sprt(&self) -> Sprt {
+        self.sprt
+    }
+
+    /// The results that have been judged, as the first agent sees them.
+    pub fn scores(&self) -> Scores {
+        self.scores
+    }
+
+    /// What the test says of them.
+    pub fn state(&self) -> SprtState {
+        self.state
+    }
+
+    /// How many games have been judged: all up to this number.
+    pub fn judged(&self) -> usize {
+        self.judged
+    }
+
+    /// Whether one of the two is accepted; then nothing changes any more.
+    pub fn is_decided(&self) -> bool {
+        self.state.verdict != SprtVerdict::Continue
+    }
+}
