@@ -8,14 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arena_match::{Agent, Confinement, OwnerLog, Solo};
-use arena_model::{AgentId, MAX_ACTIONS, TimeLimits};
-use serde::{Deserialize, Serialize};
+use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
 use serde_json::{Map, Value, json};
 
 use super::Played;
 use super::game::{Said, State};
 use super::news::{Inbox, Message};
-use super::seat::Seat;
+use super::seat::{Refusal, Seat};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
 use crate::matches::{cannot_write, explain, logs, settings};
@@ -38,43 +37,6 @@ pub struct Bot {
     confinement: Confinement,
     limits: TimeLimits,
     log: Option<(PathBuf, File)>,
-}
-
-/// What a bot sees of a challenge that isn't a game.
-#[derive(Debug, Serialize)]
-struct ChallengeState<'s> {
-    challenge: &'s str,
-    prompt: &'s str,
-    methods: &'s [arena_model::Method],
-    /// The bot's id.
-    you: &'s str,
-    /// Ids by seat.
-    players: Vec<Option<&'s str>>,
-    /// New since the last state.
-    messages: &'s [Message],
-    /// What it wanted and couldn't have, since the last state.
-    rejected: &'s [RejectedAction],
-    epoch: u64,
-    agent_ids: Vec<&'s str>,
-}
-
-/// Something that a bot wanted, and why it couldn't have it.
-#[derive(Debug, Serialize)]
-struct RejectedAction {
-    action: Value,
-    code: String,
-    error: String,
-}
-
-/// Something that a bot wants.
-#[derive(Debug, Deserialize)]
-struct Wanted {
-    action: String,
-    /// A text, or any JSON, which becomes its text.
-    #[serde(default)]
-    content: Value,
-    #[serde(default)]
-    to: Option<String>,
 }
 
 /// How it went on with a bot.
@@ -150,7 +112,7 @@ impl Bot {
         let limits = json!(self.limits);
         config.extend(limits.as_object().cloned().unwrap_or_default());
         solo.introduce(&config).map_err(explain)?;
-        let (mut fresh, mut rejected) = (Vec::<Message>::new(), Vec::<RejectedAction>::new());
+        let (mut fresh, mut rejected) = (Vec::<SeenMessage>::new(), Vec::<RefusedAction>::new());
         let (mut epoch, mut lessons) = (0, 0);
         while solo.out().is_none() {
             // What was refused is told at once, with what else is new.
@@ -158,7 +120,7 @@ impl Bot {
             let (messages, goes_on) = inbox.gather(teaches.then(Instant::now))?;
             // What a bot says itself is no reason to ask it again.
             let is_news = messages.iter().any(|message| message.from != seat.you);
-            fresh.extend(messages);
+            fresh.extend(messages.into_iter().map(SeenMessage::from));
             if !goes_on {
                 return Ok(Course::Over);
             }
@@ -169,21 +131,22 @@ impl Bot {
             epoch += 1;
             seat.look_for_others()?;
             let players = seat.players();
+            let ids: Vec<&str> = players.iter().flatten().map(String::as_str).collect();
+            let mut members = json!({"epoch": epoch, "agent_ids": ids});
             let state = ChallengeState {
-                challenge: &seat.challenge,
-                prompt: &seat.metadata.prompt,
-                methods: &seat.metadata.methods,
-                you: &seat.you,
-                agent_ids: players.iter().copied().flatten().collect(),
+                challenge: seat.challenge.clone(),
+                prompt: seat.metadata.prompt.clone(),
+                methods: seat.metadata.methods.clone(),
+                you: seat.you.clone(),
+                messages: std::mem::take(&mut fresh),
+                rejected: std::mem::take(&mut rejected),
                 players,
-                messages: &fresh,
-                rejected: &rejected,
-                epoch,
             };
-            let Value::Object(state) = json!(state) else { unreachable!("a struct is an object") };
+            let (Value::Object(mut state), Some(members)) = (json!(state), members.as_object_mut()) else {
+                unreachable!("both are objects")
+            };
+            state.append(members);
             let answer = solo.show(&state, None).map_err(explain)?;
-            fresh.clear();
-            rejected.clear();
             if let Some(actions) = answer {
                 rejected = act(seat, &actions)?;
             }
@@ -243,41 +206,42 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
 }
 
 /// Does what a bot wants, in its order. What couldn't be done comes back.
-fn act(seat: &Seat, actions: &str) -> Result<Vec<RejectedAction>, Failure> {
-    let reject = |action: Value, code: &str, error: String| RejectedAction { action, code: code.to_owned(), error };
+fn act(seat: &Seat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
     let list: Vec<Value> = match serde_json::from_str(actions) {
         Ok(Value::Array(list)) => list,
-        Ok(other) => return Ok(vec![reject(other, "INVALID_ACTION", "`actions` isn't a list".to_owned())]),
-        // A link lets nothing else through; a number beyond all bounds is what is left.
-        Err(error) => return Ok(vec![reject(Value::Null, "INVALID_ACTION", error.to_string())]),
+        Ok(other) => return Ok(vec![invalid(other, "`actions` isn't a list")]),
+        // The link lets JSON through and nothing else; a number beyond all bounds is what is left.
+        Err(error) => return Ok(vec![invalid(Value::Null, &error.to_string())]),
     };
-    let mut rejected = Vec::new();
-    for (number, action) in list.into_iter().enumerate() {
+    let mut refused = Vec::new();
+    for (number, wanted) in list.into_iter().enumerate() {
         if number >= MAX_ACTIONS {
-            rejected.push(reject(action, "INVALID_ACTION", format!("more than {MAX_ACTIONS} actions at once")));
+            refused.push(invalid(wanted, &format!("more than {MAX_ACTIONS} actions at once")));
             break;
         }
-        let wanted = match serde_json::from_value::<Wanted>(action.clone()) {
-            Ok(wanted) => wanted,
+        let action = match serde_json::from_value::<ChallengeAction>(wanted.clone()) {
+            Ok(action) => action,
             Err(error) => {
-                rejected.push(reject(action, "INVALID_ACTION", error.to_string()));
+                refused.push(invalid(wanted, &error.to_string()));
                 continue;
             }
         };
-        let content = match wanted.content {
-            Value::String(text) => text,
-            Value::Null => String::new(),
-            other => other.to_string(),
+        let refusal = match action.action.as_str() {
+            "chat" if !seat.has_method("chat") => seat.say(&action.content, action.to.as_deref())?,
+            method => seat.act(method, &action.content)?,
         };
-        let refused = match wanted.action.as_str() {
-            "chat" if !seat.has_method("chat") => seat.say(&content, wanted.to.as_deref())?,
-            method => seat.act(method, &content)?,
-        };
-        if let Some(refusal) = refused {
-            rejected.push(reject(action, refusal.code.as_deref().unwrap_or("REFUSED"), refusal.error));
+        if let Some(Refusal { code, error }) = refusal {
+            refused.push(RefusedAction { action, code: code.unwrap_or_else(|| "REFUSED".to_owned()), error });
         }
     }
-    Ok(rejected)
+    Ok(refused)
+}
+
+/// Something that isn't an action at all, as it is told to whoever wanted it.
+fn invalid(wanted: Value, why: &str) -> RefusedAction {
+    let name = wanted["action"].as_str().unwrap_or_default().to_owned();
+    let action = ChallengeAction { action: name, content: wanted.to_string(), to: None };
+    RefusedAction { action, code: "INVALID_ACTION".to_owned(), error: why.to_owned() }
 }
 
 /// The last lines of what an agent wrote to stderr.

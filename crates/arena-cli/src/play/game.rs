@@ -17,6 +17,9 @@ pub enum Said {
         set_agent_id: String,
         /// The constants.
         config: Map<String, Value>,
+        /// What the seat plays as, where the game names its sides.
+        #[serde(default)]
+        side: Option<String>,
     },
     /// A state.
     State(State),
@@ -46,6 +49,9 @@ pub enum Said {
     Public {
         /// What there is to see.
         public_state: Map<String, Value>,
+        /// Who sees more than this.
+        #[serde(default)]
+        asked: Vec<String>,
     },
 }
 

@@ -97,8 +97,8 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
     }
     let mut table = Table::new(&["", "security", "utility"]);
     for (number, score) in ending.scores.iter().enumerate() {
-        let player = ending.players.get(number).map_or_else(|| format!("Player {}", number + 1), |id| seat.name_of(id));
-        table.row([player, score["security"].to_string(), score["utility"].to_string()]);
+        let you = if ending.players.get(number) == Some(&seat.you) { " (you)" } else { "" };
+        table.row([format!("Player {}{you}", number + 1), score["security"].to_string(), score["utility"].to_string()]);
     }
     print(&table.right([1, 2]).to_string())
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use arena_model::SeenMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,6 +55,17 @@ impl Message {
             && self.from == "operator"
             && self.to.is_none()
             && self.content.starts_with("Game ended.")
+    }
+}
+
+impl From<Message> for SeenMessage {
+    fn from(message: Message) -> SeenMessage {
+        let Message { channel, index, from, to, content, .. } = message;
+        let channel = match channel {
+            Kind::Operator => "operator",
+            Kind::Chat => "chat",
+        };
+        SeenMessage { channel: channel.to_owned(), index, from, to, content }
     }
 }
 

@@ -115,22 +115,24 @@ fn help(seat: &Seat) -> String {
 #[derive(Default)]
 struct Game {
     config: Map<String, Value>,
+    side: Option<String>,
 }
 
 impl Game {
     /// What a message of its operator says to people.
     fn describe(&mut self, seat: &Seat, said: Said) -> String {
         match said {
-            Said::Start { config, .. } => {
-                self.config = config;
-                "the game begins".to_owned()
+            Said::Start { config, side, .. } => {
+                let told = side.as_ref().map(|side| format!("the game begins; you play {side}"));
+                (self.config, self.side) = (config, side);
+                told.unwrap_or_else(|| "the game begins".to_owned())
             }
             Said::State(state) => {
                 let until = state.deadline.map(|ms| format!(", until {}", utc(ms))).unwrap_or_default();
                 let turn = if state.asks(&seat.you) { format!(", it's your move{until}") } else { String::new() };
                 self.draw(seat, state.world_state, &turn)
             }
-            Said::Public { public_state } => self.draw(seat, public_state, ""),
+            Said::Public { public_state, .. } => self.draw(seat, public_state, ""),
             Said::Rejected { epoch, rejected } => {
                 let list: Vec<String> = rejected.into_iter().map(|part| part.reason).collect();
                 format!("in epoch {epoch} not all could be done: {}", list.join("; "))
@@ -149,7 +151,7 @@ impl Game {
         let stage = Stage {
             game: seat.challenge.replace('-', "_"),
             config: self.config.clone(),
-            sides: vec![None; ids.len()],
+            sides: ids.iter().map(|id| self.side_of(seat, id)).collect(),
             ids,
         };
         let mut title = Row::default();
@@ -160,9 +162,16 @@ impl Game {
         let mut text = String::new();
         for row in rows {
             row.write(room.columns, has_colours() && std::io::stdout().is_terminal(), &mut text);
+            text.truncate(text.trim_end_matches(' ').len());
             text.push('\n');
         }
         text.trim_end().to_owned()
+    }
+
+    /// What a player plays as. Only one's own side is told, and in chess there is one other.
+    fn side_of(&self, seat: &Seat, id: &str) -> Option<&'static str> {
+        let is_white = self.side.as_deref().map(|side| side == "WHITE")?;
+        Some(if is_white == (id == seat.you) { "WHITE" } else { "BLACK" })
     }
 }
 
@@ -226,12 +235,19 @@ impl Voice {
         if let Voice::Json = self {
             return print(&json!(message).to_string());
         }
+        let said = Said::read(message);
+        if let Some(Said::Public { asked, .. }) = &said
+            && asked.contains(&seat.you)
+        {
+            // What all see is part of what we were shown.
+            return Ok(());
+        }
         let to = match &message.to {
             Some(to) if *to != message.from && to != "operator" => format!(" to {}", seat.name_of(to)),
             _ => String::new(),
         };
         let from = seat.name_of(&message.from);
-        let text = match Said::read(message) {
+        let text = match said {
             Some(said) => game.describe(seat, said),
             None => printable(&message.content).into_owned(),
         };

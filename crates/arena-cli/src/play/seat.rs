@@ -195,9 +195,9 @@ impl Seat {
     }
 
     /// The public names of the players, in the order of their seats; `None` for those who haven't joined yet.
-    pub fn players(&self) -> Vec<Option<&str>> {
+    pub fn players(&self) -> Vec<Option<String>> {
         let seats = self.metadata.players.max(self.players.len());
-        (0..seats).map(|seat| self.players.get(seat).map(String::as_str)).collect()
+        (0..seats).map(|seat| self.players.get(seat).cloned()).collect()
     }
 
     /// Takes notice of a public name that was seen, and asks who plays if it is new.

@@ -54,6 +54,7 @@ fn every_verb_has_help_with_examples() {
         play
         match
         tournament
+        rate
         agent
         replay
         challenges
@@ -68,6 +69,7 @@ fn every_verb_has_help_with_examples() {
         tournament run
         tournament resume
         tournament standings
+        tournament rate
         agent check
         replay show
         replay verify

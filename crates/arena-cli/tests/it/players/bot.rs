@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::{list, play, psi, result};
 use crate::matches::Room;
 use crate::program::{Running, folder, run};
@@ -67,9 +69,9 @@ fn a_bot_plays_psi_to_the_end() {
     expect_test::expect![[r#"
         ['challenge', 'players', 'step_limit_pool', 'step_time_limit']
         rejected INVALID_GUESS {"action": "guess", "content": "none"}
-        rejected UNKNOWN_METHOD {"action": "sing"}
-        rejected INVALID_ACTION {"content": 7}
-        rejected INVALID_ACTION 7
+        rejected UNKNOWN_METHOD {"action": "sing", "content": ""}
+        rejected INVALID_ACTION {"action": "", "content": "{\"content\":7}"}
+        rejected INVALID_ACTION {"action": "", "content": "7"}
         I was stopped
     "#]]
     .assert_eq(&log);
@@ -143,4 +145,52 @@ for line in sys.stdin:
     let asked = fs::read_to_string(&log).unwrap().matches("asked").count();
     assert_eq!(asked, 11);
     assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
+}
+
+/// A new session of a game, with these options: the invites.
+fn game(url: &str, name: &str, options: &str) -> [String; 2] {
+    let created = run(&["challenges", "create", name, "--options", options, "--url", url]).json();
+    [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn bots_play_games_on_a_server_as_in_a_match() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    for (name, options) in [("snake", r#"{"n_epochs": 30}"#), ("food-catcher", r#"{"n_epochs": 20}"#)] {
+        let agent = crate::replay::example(&name.replace('-', "_"));
+        let bots =
+            game(&server.url, name, options).map(|invite| play(&server.url, &[&invite, "--agent", &agent, "--json"]));
+        for bot in bots {
+            let result = result(&bot.ends());
+            assert_eq!(
+                (&result["abandoned"], &result["scores"][0]["security"]),
+                (&json!(false), &json!(0)),
+                "{result}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
+    let (folder, room) = (folder(), Room::new());
+    let server = Running::serve(folder.path());
+    let [one, two] = game(&server.url, "chess", "{}");
+    let bot = play(&server.url, &[&one, "--agent", &room.agent("moves_a_king_by_five")]);
+    let mut ada = play(&server.url, &[&two]);
+    // Whoever is white begins.
+    if ada.hears("the game begins; you play ").contains("WHITE") {
+        ada.hears("1  R N B Q K B N R");
+        ada.types("/move e2e5");
+        ada.hears("refused: That can't be played");
+        ada.types("/move e2e4");
+    }
+    ada.hears("is out, RESIGNED: the arena refused its actions: ");
+    let ada = ada.ends();
+    assert_eq!(ada.code, 0, "{ada:#?}");
+    let bot = bot.ends();
+    assert_eq!(bot.code, 12, "{bot:#?}");
+    assert!(bot.stderr.contains("is out, and resigned: the arena refused its actions: "), "{bot:#?}");
+    assert!(bot.stderr.contains("ILLEGAL_MOVE"), "{bot:#?}");
 }
