@@ -1,3 +1,5 @@
+//! Games in sessions and challenges in matches, played to their ends.
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 

@@ -3,6 +3,7 @@
 
 mod admin;
 mod agent;
+mod league;
 mod matches;
 mod play;
 mod rate;
@@ -20,11 +21,12 @@ use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
+pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
-pub use tournament::{FormatArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -166,6 +168,24 @@ Examples:
         /// What to do.
         #[command(subcommand)]
         verb: TournamentVerb,
+    },
+    /// Leagues: agents come and go, and whoever's rating is least sure plays next, season after season.
+    #[command(after_help = "\
+Examples:
+  arena league create snakes --game snake
+  arena league add snakes ./a ./b new=./c
+  arena league run snakes --for 10m
+  arena league show snakes
+
+Leagues are in the store of an arena, in the folder that --data names. Only one process at a time writes to it:
+a server, or `arena league`; `show` and `list` read beside either.")]
+    League {
+        /// Where leagues are kept.
+        #[command(flatten)]
+        data: DataArgs,
+        /// What to do.
+        #[command(subcommand)]
+        verb: LeagueVerb,
     },
     /// Rate the results in files and folders, by all systems side by side.
     #[command(after_help = RATE_EXAMPLES)]
@@ -310,6 +330,9 @@ pub struct ServeArgs {
     /// Make players prove who they are: joins are signed, and answered with a key for everything after.
     #[arg(long)]
     pub auth: bool,
+    /// Play tournaments between bots, as the section [tournaments] of the settings file allows it.
+    #[arg(long)]
+    pub tournaments: bool,
     /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -19,7 +19,7 @@ pub enum Exit {
     Unreachable = 4,
     /// The server answered that it failed (HTTP 5xx).
     ServerFailed = 5,
-    /// `serve` and `demo`: the data folder can't be used, or another server has it.
+    /// `serve`, `demo` and `league`: the data folder can't be used, or another process has it.
     StoreUnavailable = 6,
     /// `serve` and `demo`: the address can't be listened on.
     CannotListen = 7,
@@ -34,6 +34,7 @@ pub enum Exit {
     /// An agent has faults; `agent check` told them.
     FaultyAgent = 12,
     /// A tournament can't be begun or gone on with in this folder: there is one, or none, it is damaged or in use, or an agent was changed.
+    /// A league: there is one of that name, or none, or it has too few agents.
     /// Or there are no results to rate, or damaged ones.
     BadTournament = 13,
     /// The endpoint of a language model can't be used: it refuses the key or the request, or doesn't answer.

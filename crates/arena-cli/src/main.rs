@@ -14,6 +14,7 @@ mod exit;
 mod identity;
 mod interrupt;
 mod keys;
+mod league;
 mod matches;
 mod output;
 mod play;
@@ -61,6 +62,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),

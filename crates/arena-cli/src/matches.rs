@@ -1,6 +1,6 @@
 //! `arena match`: matches between agents on this machine, without a server.
 
-mod files;
+pub mod files;
 mod live;
 pub mod logs;
 mod recording;
@@ -206,7 +206,12 @@ pub fn explain(error: MatchError) -> Failure {
         MatchError::System(_) => Exit::Internal,
         MatchError::CalledOff => Exit::Interrupted,
     };
-    Failure::caused(exit, &error)
+    match error {
+        MatchError::Start(StartError::NoSandbox { .. }) => {
+            Failure::new(exit, format_args!("{error} (`--sandbox off` runs them unconfined)"))
+        }
+        error => Failure::caused(exit, &error),
+    }
 }
 
 /// A file that was asked for can't be written.

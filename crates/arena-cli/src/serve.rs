@@ -19,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
+use crate::matches::settings::launcher;
 use crate::output;
 
 /// Runs a server until Ctrl-C or SIGTERM.
@@ -51,7 +52,11 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;
-    if settings.auth.enabled {
+    settings.tournaments.enabled |= args.tournaments;
+    if settings.tournaments.enabled {
+        settings.tournaments.launcher = Some(launcher()?);
+    }
+    if settings.auth.enabled || settings.tournaments.enabled {
         settings.auth.secret = secret_of_environment()?;
     }
     settings.admin_token = admin_token_of_environment()?;
@@ -101,7 +106,9 @@ fn explain(error: &StartError) -> Failure {
     let exit = match error {
         StartError::UntrustedNetwork(_) | StartError::Settings(_) => Exit::Usage,
         StartError::Listen { .. } => Exit::CannotListen,
-        StartError::Store(_) | StartError::Auth(_) | StartError::AdminToken(_) => Exit::StoreUnavailable,
+        StartError::Store(_) | StartError::Auth(_) | StartError::AdminToken(_) | StartError::Tournaments(_) => {
+            Exit::StoreUnavailable
+        }
     };
     Failure::caused(exit, error)
 }

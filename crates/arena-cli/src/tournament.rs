@@ -1,7 +1,7 @@
 //! `arena tournament`: many matches between many agents, from a plan to standings.
 
 mod ending;
-mod entrants;
+pub mod entrants;
 pub mod tables;
 mod watch;
 
@@ -14,10 +14,12 @@ use arena_match::tournament::{
     self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play,
 };
 use arena_model::TimeLimits;
-use arena_report::{PgnError, pgn};
+use arena_report::{PgnError, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_tournament::{Format, Shape};
 
-use crate::args::{Affinity, FormatArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
+use crate::args::{
+    Affinity, FormatArg, PictureArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb,
+};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
@@ -84,16 +86,42 @@ fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
         output::note(&format!("the last line isn't whole ({} bytes) and doesn't count", record.cut_off));
     }
     tell_surplus(&record);
-    match (args.csv, args.markdown, args.pgn, style) {
-        (true, ..) => print(arena_report::csv(&record).trim_end()),
-        (_, true, ..) => print(arena_report::markdown(&record).trim_end()),
-        (_, _, true, _) => print_pgn(&record, &args.folder.join(tournament::REPLAYS)),
-        (.., Style::Json) => print(&arena_report::json(&record).to_string()),
-        (.., Style::Pretty | Style::Compact) => {
-            print(&printable(&arena_report::title(&record)))?;
-            print(tables::describe(&record).trim_end())
-        }
+    if args.csv {
+        return print(arena_report::csv(&record).trim_end());
     }
+    if args.markdown {
+        return print(arena_report::markdown(&record).trim_end());
+    }
+    if args.html {
+        return print(arena_report::html(&record).trim_end());
+    }
+    if let Some(which) = args.svg {
+        return print(picture(&record, which)?.to_file().trim_end());
+    }
+    if args.pgn {
+        return print_pgn(&record, &args.folder.join(tournament::REPLAYS));
+    }
+    if style == Style::Json {
+        return print(&arena_report::json(&record).to_string());
+    }
+    print(&printable(&arena_report::title(&record)))?;
+    print(tables::describe(&record).trim_end())
+}
+
+/// The picture that was asked for, or why there is none.
+fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
+    let (picture, needs) = match which {
+        PictureArg::Ratings => (ratings_picture(record), "games, and at most 2000 agents"),
+        PictureArg::CrossTable => (cross_table_picture(record), "games, and 3 to 40 agents"),
+        PictureArg::Points => (progress_picture(record), "two games at least, and at most 60 agents"),
+    };
+    picture.ok_or_else(|| {
+        let (agents, games) = (record.plan.agents.len(), record.schedule.games_played());
+        Failure::new(
+            Exit::Usage,
+            format_args!("this picture needs {needs}; here are {agents} agents and {games} games"),
+        )
+    })
 }
 
 /// Prints all games in Portable Game Notation, with the moves of those whose replays were kept.
@@ -161,11 +189,8 @@ fn tell_surplus(record: &Record) {
 /// What to type to go on with the tournament in a folder.
 fn resume_line(folder: &Path) -> String {
     let text = folder.display().to_string();
-    let is_plain = text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@".contains(char));
-    match is_plain && !text.starts_with('-') {
-        true => format!("arena tournament resume {text}"),
-        false => format!("arena tournament resume -- '{}'", text.replace('\'', r"'\''")),
-    }
+    let end = if text.starts_with('-') { "-- " } else { "" };
+    format!("arena tournament resume {end}{}", shell_word(&text))
 }
 
 /// A folder here that is named after the game and the time.
@@ -217,7 +242,8 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn unplayable(error: &PlanError) -> Failure {
+/// The failure that tells why a tournament, or an agent of one, can't be played with.
+pub fn unplayable(error: &PlanError) -> Failure {
     let exit = match error {
         PlanError::Files { .. } => Exit::NoAgent,
         PlanError::Version(_) | PlanError::Seed => Exit::BadTournament,

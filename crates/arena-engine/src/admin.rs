@@ -139,6 +139,15 @@ impl Engine {
         .await
     }
 
+    /// Takes down that an administrator is about to do something to what isn't in the store.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn take_down(&self, by: Administrator, action: &str, detail: Value) -> Result<(), EngineError> {
+        let audit = self.inner.audit(by, action, detail);
+        self.inner.store.record(audit).await.map(drop).map_err(unwritten)
+    }
+
     /// What administrators did, newest first.
     ///
     /// # Errors

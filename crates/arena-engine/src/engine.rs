@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
-    ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Session,
+    ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Seed, Session,
     SessionFacts, SessionId, Timestamp, Transition, UserId,
 };
 use arena_store::{
@@ -96,6 +96,16 @@ impl Engine {
     /// The time as the engine sees it.
     pub fn now(&self) -> Timestamp {
         self.inner.environment.now()
+    }
+
+    /// A new id, for what is kept beside the sessions: a UUID that nobody guesses, the later the greater.
+    pub fn draw_id(&self) -> uuid::Uuid {
+        self.inner.environment.uuid(self.now())
+    }
+
+    /// A new seed, for what is played beside the sessions.
+    pub fn draw_seed(&self) -> Seed {
+        self.inner.environment.seed()
     }
 
     /// Creates a session. The answer is what `respond` makes of it, or what was answered to the same request before.

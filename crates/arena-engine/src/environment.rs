@@ -44,7 +44,7 @@ impl Environment {
     }
 
     /// A UUID that is 74 random bits behind a time: nobody guesses it, and the store's indexes grow at one end.
-    fn uuid(&self, now: Timestamp) -> uuid::Uuid {
+    pub(crate) fn uuid(&self, now: Timestamp) -> uuid::Uuid {
         Builder::from_unix_timestamp_millis(now.0.unsigned_abs(), &self.random()).into_uuid()
     }
 

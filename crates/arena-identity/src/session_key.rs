@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::hex;
-use crate::statement::session_text;
+use crate::statement::{owner_text, session_text};
 
 /// A text that can't be a session key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +103,19 @@ impl ServerSecret {
         self.over(&session_text(session, key.seat)).verify_slice(&key.mac).is_ok()
     }
 
+    /// The key that its owner shows for something that this server keeps, such as `agent/ID`: `o_{64 hexadecimal digits}`. It can be
+    /// told again, and nothing that is stored opens anything.
+    pub fn owner_key(&self, thing: &str) -> String {
+        let mac: [u8; 32] = self.over(&owner_text(thing)).finalize().into_bytes().into();
+        format!("o_{}", hex::encode(&mac))
+    }
+
+    /// Whether `key` is the one of this thing's owner. Takes the same time whatever is wrong with it.
+    pub fn owns(&self, key: &str, thing: &str) -> bool {
+        let mac = key.strip_prefix("o_").and_then(hex::decode::<32>);
+        mac.is_some_and(|mac| self.over(&owner_text(thing)).verify_slice(&mac).is_ok())
+    }
+
     fn over(&self, text: &str) -> Hmac<Sha256> {
         self.0.clone().chain_update(text)
     }
@@ -125,6 +138,18 @@ impl fmt::Debug for ServerSecret {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn an_owners_key_opens_one_thing_of_one_server() {
+        let [secret, other] =
+            [b"sixteen bytes..1", b"sixteen bytes..2"].map(|text| ServerSecret::new(text).expect("a secret"));
+        let key = secret.owner_key("agent/1");
+        assert!(secret.owns(&key, "agent/1"));
+        assert!(!secret.owns(&key, "agent/2") && !secret.owns(&key, "tournament/1") && !other.owns(&key, "agent/1"));
+        for wrong in ["", "o_", &key[2..], &key.to_uppercase(), &format!("{key}0"), &secret.owner_key("agent/2")] {
+            assert!(!secret.owns(wrong, "agent/1"), "{wrong}");
+        }
+    }
 
     fn session(last: u64) -> SessionId {
         SessionId(uuid::Uuid::from_u64_pair(0x018f_6b2e_0000_7000, 0x8000_0000_0000_0000 | last))

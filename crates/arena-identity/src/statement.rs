@@ -28,6 +28,11 @@ pub(crate) fn session_text(session: SessionId, seat: Seat) -> String {
     format!("arena:v1:session:{session}:{}", seat.0)
 }
 
+/// What an owner's key is computed over. No session's text begins so.
+pub(crate) fn owner_text(thing: &str) -> String {
+    format!("arena:v1:owner:{thing}")
+}
+
 /// A change of a profile, as far as a signature covers it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileUpdate<'u> {

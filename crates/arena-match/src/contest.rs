@@ -52,6 +52,9 @@ pub struct Confinement {
     pub limits: Limits,
     /// What else they may read.
     pub expose: Vec<PathBuf>,
+    /// Whether agents that are servers are asked at public addresses only, so that nobody reaches into a private network by naming
+    /// them.
+    pub public_only: bool,
 }
 
 /// What a match leaves behind.
@@ -209,8 +212,8 @@ fn start(
         Channel::Http(url) => {
             // The match's own deadlines are shorter; this one is for posts that nobody waits for any more.
             let patience = Duration::from_millis(limits.step_ms + limits.bank_ms) + Duration::from_secs(10);
-            let (link, server) =
-                http::connect(url, patience).map_err(|error| StartError::Spec { reason: error.to_string() })?;
+            let (link, server) = http::connect(url, patience, confinement.public_only)
+                .map_err(|error| StartError::Spec { reason: error.to_string() })?;
             Ok(Started::Server(link, server))
         }
     }

@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
+use crate::address::is_public;
 use crate::body::{Body, End, Log};
 use crate::link::{Link, MAX_LINE};
 
@@ -23,24 +27,25 @@ pub struct Server {
 }
 
 /// Makes a link to the server at `url`. Nothing is sent yet. A post that takes longer than `patience` is given up; the match's own
-/// deadlines are shorter.
+/// deadlines are shorter. With `public_only`, a server at any other address can't be reached.
 ///
 /// # Errors
 /// When the system gives no pipes or no thread.
-pub fn connect(url: &str, patience: Duration) -> io::Result<(Link, Server)> {
+pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(Link, Server)> {
     let (messages, input) = pipe_with(PipeFlags::CLOEXEC)?;
     let (output, answers) = pipe_with(PipeFlags::CLOEXEC)?;
     for fd in [&input, &output] {
         fcntl_setfl(fd, OFlags::NONBLOCK)?;
     }
     let end = Arc::new(OnceLock::new());
-    let agent: ureq::Agent = ureq::Agent::config_builder()
+    let config = ureq::Agent::config_builder()
         .timeout_global(Some(patience))
         .http_status_as_error(false)
         .max_redirects(0)
         .proxy(None)
-        .build()
-        .into();
+        .build();
+    let resolver = Addresses { public_only, all: DefaultResolver::default() };
+    let agent = ureq::Agent::with_parts(config, DefaultConnector::default(), resolver);
     let carry = {
         let (url, end) = (url.to_owned(), end.clone());
         move || {
@@ -52,6 +57,37 @@ pub fn connect(url: &str, patience: Duration) -> io::Result<(Link, Server)> {
     };
     let thread = thread::Builder::new().name("http agent".to_owned()).spawn(carry)?;
     Ok((Link::new(input, output), Server { thread: Some(thread), end }))
+}
+
+/// Looks up where a server is. What counts is the address that is connected to: a name may lead elsewhere each time it is asked for.
+#[derive(Debug)]
+struct Addresses {
+    public_only: bool,
+    all: DefaultResolver,
+}
+
+impl Resolver for Addresses {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = self.all.resolve(uri, config, timeout)?;
+        if !self.public_only {
+            return Ok(found);
+        }
+        let mut allowed = self.empty();
+        for address in found.iter().filter(|address| is_public(address.ip())) {
+            allowed.push(*address);
+        }
+        if allowed.is_empty() {
+            // Which one it is would tell strangers about a private network.
+            let refusal = io::Error::new(io::ErrorKind::PermissionDenied, "its address isn't a public one");
+            return Err(ureq::Error::Io(refusal));
+        }
+        Ok(allowed)
+    }
 }
 
 /// Carries messages and answers to and fro, until the match closes its pipe or the server can't be reached; then says why.

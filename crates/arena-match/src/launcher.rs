@@ -177,11 +177,15 @@ fn can_become(id: u32) -> bool {
 }
 
 fn carry_out(order: &Order, mut plan: Plan, pipes: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
-    if order.sandbox == SandboxMode::On {
+    if matches!(order.sandbox, SandboxMode::On | SandboxMode::Required) {
         match leave_namespaces(plan.drop_to.is_some()) {
             Ok(()) => {
                 plan.mapped_to_root = plan.drop_to.is_none();
                 return with_namespaces(&plan, pipes, control);
+            }
+            Err(reason) if order.sandbox == SandboxMode::Required => {
+                let lacks = format!("it allows agents no namespaces of their own ({reason})");
+                return Err(fail(&control, StartError::NoSandbox { lacks }));
             }
             Err(reason) => plan.in_force.missing.push(format!(
                 "The system allows no namespaces of their own to agents ({reason}), so they share its processes, \

@@ -2,6 +2,7 @@
 //!
 //! The rules of the games are `arena-games`', what a game is, is `arena-model`'s. Nothing here knows of sessions or of HTTP servers.
 
+mod address;
 mod agent;
 mod body;
 mod check;
@@ -9,6 +10,7 @@ mod contest;
 mod http;
 pub mod launcher;
 mod link;
+pub mod logs;
 mod message;
 mod placement;
 mod play;
@@ -22,6 +24,7 @@ mod spent;
 mod stderr;
 pub mod tournament;
 
+pub use address::is_public;
 pub use agent::{Agent, AgentError, Channel, Command};
 pub use body::Log;
 pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};

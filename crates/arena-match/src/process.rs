@@ -57,6 +57,8 @@ pub enum SandboxMode {
     /// By namespaces where the system allows them, else as in `NoNamespaces`.
     #[default]
     On,
+    /// By namespaces, or else the agent doesn't start.
+    Required,
     /// By Landlock, a filter of system calls and limits alone.
     NoNamespaces,
     /// Not at all, except for the limits; still nothing is left behind.
@@ -155,6 +157,25 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
         hung_up: false,
         reaped: false,
     })
+}
+
+/// What this system confines agents by, in the mode that takes nothing less than namespaces: found out by starting a program that does
+/// nothing.
+///
+/// # Errors
+/// If it can't confine them so; says why.
+pub fn try_sandbox(launcher: &Launcher) -> Result<InForce, StartError> {
+    let spec = Spec {
+        program: PathBuf::from("true"),
+        args: Vec::new(),
+        folder: PathBuf::from("/"),
+        env: Vec::new(),
+        expose: Vec::new(),
+        hidden: Vec::new(),
+        sandbox: SandboxMode::Required,
+        limits: Limits::default(),
+    };
+    start(launcher, &spec)?.in_force().cloned()
 }
 
 /// The two ends of a pipe.

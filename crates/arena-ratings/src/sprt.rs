@@ -12,6 +12,12 @@ use crate::results::{AgentIndex, Outcome, Results};
 /// Normalised Elo to one unit of (score - 0.5) / standard deviation of a game: 800 / ln 10.
 const ELO_PER_DEVIATION: f64 = 2.0 * ELO_PER_LOGIT;
 
+/// How far a round goes towards a target that it can't keep, of the way to the last one that it could.
+const REACHED: f64 = 0.9;
+
+/// The largest hypothesis, in Elo, to either side. Beyond it a test is of nothing that anybody could doubt.
+const MOST_ELO: f64 = 1_000.0;
+
 /// What stands for a count of 0, so that what wasn't seen isn't taken for impossible. Fastchess does the same.
 const UNSEEN: f64 = 1e-3;
 
@@ -235,6 +241,14 @@ pub enum SprtError {
         /// As given.
         elo1: f64,
     },
+    /// Nobody needs a test of such a difference.
+    #[error("elo0 is {elo0} and elo1 is {elo1}, but both must lie between -{MOST_ELO} and {MOST_ELO}")]
+    TooFar {
+        /// As given.
+        elo0: f64,
+        /// As given.
+        elo1: f64,
+    },
     /// Rates of error are less than a coin's.
     #[error("alpha is {alpha} and beta is {beta}, but both must be more than 0 and less than 0.5")]
     Errors {
@@ -278,6 +292,9 @@ impl Sprt {
     pub fn new(elo0: f64, elo1: f64, alpha: f64, beta: f64, model: EloModel) -> Result<Sprt, SprtError> {
         if !(elo0.is_finite() && elo1.is_finite() && elo0 < elo1) {
             return Err(SprtError::Hypotheses { elo0, elo1 });
+        }
+        if elo0.abs().max(elo1.abs()) > MOST_ELO {
+            return Err(SprtError::TooFar { elo0, elo1 });
         }
         if ![alpha, beta].iter().all(|rate| *rate > 0.0 && *rate < 0.5) {
             return Err(SprtError::Errors { alpha, beta });
@@ -339,20 +356,19 @@ fn likeliest_with_mean(observed: &[(f64, f64)], mean: f64) -> Vec<f64> {
 }
 
 /// Of all distributions whose mean is `target` standard deviations above 0.5, the one under which the counts are
-/// likeliest, as far as a few rounds get: each makes the condition linear around the distribution before it.
+/// likeliest, as far as some rounds get: each makes the condition linear around the distribution before it. Far from the
+/// target no distribution keeps such a condition; then a round goes only as far as there is one.
 fn likeliest_with_deviation(observed: &[(f64, f64)], target: f64) -> Vec<f64> {
     let mut shares = vec![1.0 / observed.len() as f64; observed.len()];
-    for _ in 0..10 {
+    for _ in 0..100 {
         let values = || observed.iter().zip(&shares).map(|((score, _), share)| (*score, *share));
         let mean: f64 = values().map(|(score, share)| score * share).sum();
         let variance: f64 = values().map(|(score, share)| (score - mean).powi(2) * share).sum();
-        let gaps: Vec<f64> = observed
-            .iter()
-            .map(|(score, _)| {
-                let scatter = 0.5 * (variance + (score - mean).powi(2)) / variance.sqrt();
-                score - 0.5 - target * scatter
-            })
-            .collect();
+        let scatter = |score: f64| 0.5 * (variance + (score - mean).powi(2)) / variance.sqrt();
+        let reached = observed.iter().map(|(score, _)| REACHED * (score - 0.5) / scatter(*score));
+        let (least, most) = reached.fold((0.0, 0.0), |(least, most): (f64, f64), at| (least.min(at), most.max(at)));
+        let next_target = target.clamp(least, most);
+        let gaps: Vec<f64> = observed.iter().map(|(score, _)| score - 0.5 - next_target * scatter(*score)).collect();
         let next = tilted(observed, &gaps);
         let moved = next.iter().zip(&shares).map(|(next, share)| (next - share).abs()).fold(0.0, f64::max);
         shares = next;
@@ -391,6 +407,8 @@ fn tilted(observed: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -461,10 +479,33 @@ mod tests {
         assert_eq!(judge([0, 0, 500]).verdict, SprtVerdict::AcceptH1);
     }
 
+    proptest! {
+        #[test]
+        fn likeliest_distributions_have_the_deviation_of_their_hypothesis(
+            counts in prop::array::uniform5(0u64..300),
+            elo in -1_000.0..1_000.0f64,
+        ) {
+            for scores in [Scores::Pentanomial(counts), Scores::Trinomial([counts[0], counts[1], counts[2]])] {
+                let mut observed = scores.observed();
+                for (_, count) in &mut observed {
+                    *count = count.max(UNSEEN);
+                }
+                let target = elo / ELO_PER_DEVIATION * scores.games_each().sqrt();
+                let shares = likeliest_with_deviation(&observed, target);
+                let mean: f64 = observed.iter().zip(&shares).map(|((score, _), share)| score * share).sum();
+                let square: f64 =
+                    observed.iter().zip(&shares).map(|((score, _), share)| (score - mean).powi(2) * share).sum();
+                let found = (mean - 0.5) / square.sqrt();
+                prop_assert!((found - target).abs() < 1e-4 * (1.0 + target.abs()), "{found} {target} {shares:?}");
+            }
+        }
+    }
+
     #[test]
     fn numbers_that_make_no_test_are_refused() {
         let test = |elo0, elo1, alpha, beta| Sprt::new(elo0, elo1, alpha, beta, EloModel::Logistic).map(|_| ());
         assert_eq!(test(5.0, 0.0, 0.05, 0.05), Err(SprtError::Hypotheses { elo0: 5.0, elo1: 0.0 }));
+        assert_eq!(test(0.0, 1_001.0, 0.05, 0.05), Err(SprtError::TooFar { elo0: 0.0, elo1: 1_001.0 }));
         assert!(matches!(test(f64::NAN, 0.0, 0.05, 0.05), Err(SprtError::Hypotheses { .. })));
         assert_eq!(test(0.0, 5.0, 0.0, 0.05), Err(SprtError::Errors { alpha: 0.0, beta: 0.05 }));
         assert_eq!(test(0.0, 5.0, 0.05, 0.5), Err(SprtError::Errors { alpha: 0.05, beta: 0.5 }));

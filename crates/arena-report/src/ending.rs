@@ -8,37 +8,40 @@ use serde_json::{Value, json};
 /// How a sequential test stands, as chess runners write it, in several lines; `None` without a test.
 pub fn trial(record: &Record) -> Option<String> {
     let trial = record.schedule.trial()?;
-    let scores = trial.scores();
-    let mut told = String::new();
-    if let Some(difference) = scores.difference() {
-        // What can't be told, since results don't scatter, isn't a number.
-        let normalised = difference.normalised.unwrap_or(f64::NAN);
-        let normalised_error = difference.normalised_error.unwrap_or(f64::NAN);
-        told += &format!(
-            "Elo: {} +/- {}, nElo: {} +/- {}\n",
-            number(difference.elo),
-            number(difference.elo_error()),
-            number(normalised),
-            number(normalised_error)
-        );
-        let superior = 100.0 * difference.likelihood_of_superiority;
-        told += &match scores {
-            Scores::Pentanomial(counts @ [ll, ld, equal, wd, ww]) => {
-                let drawn = 100.0 * equal as f64 / (ll + ld + equal + wd + ww) as f64;
-                let pairs = number((wd + ww) as f64 / (ll + ld) as f64);
-                format!("LOS: {superior:.2} %, DrawRatio: {drawn:.2} %, PairsRatio: {pairs}\nPtnml(0-2): {counts:?}\n")
-            }
-            Scores::Trinomial([losses, draws, wins]) => {
-                let games = losses + draws + wins;
-                let drawn = 100.0 * draws as f64 / games as f64;
-                format!(
-                    "LOS: {superior:.2} %, DrawRatio: {drawn:.2} %\nGames: {games}, Wins: {wins}, Losses: {losses}, Draws: {draws}\n"
-                )
-            }
-        };
-    }
+    let told = versus(&trial.scores()).unwrap_or_default();
     let state = trial.state();
     Some(told + &format!("LLR: {:.2} ({:.2}, {:.2}) {}", state.llr, state.lower, state.upper, hypotheses(trial)))
+}
+
+/// What a match of two came to, as chess runners write it, in lines; `None` before the first result.
+pub fn versus(scores: &Scores) -> Option<String> {
+    let difference = scores.difference()?;
+    // What can't be told, since results don't scatter, isn't a number.
+    let normalised = difference.normalised.unwrap_or(f64::NAN);
+    let normalised_error = difference.normalised_error.unwrap_or(f64::NAN);
+    let elo = format!(
+        "Elo: {} +/- {}, nElo: {} +/- {}\n",
+        number(difference.elo),
+        number(difference.elo_error()),
+        number(normalised),
+        number(normalised_error)
+    );
+    let superior = 100.0 * difference.likelihood_of_superiority;
+    let counts = match *scores {
+        Scores::Pentanomial(counts @ [ll, ld, equal, wd, ww]) => {
+            let drawn = 100.0 * equal as f64 / (ll + ld + equal + wd + ww) as f64;
+            let pairs = number((wd + ww) as f64 / (ll + ld) as f64);
+            format!("LOS: {superior:.2} %, DrawRatio: {drawn:.2} %, PairsRatio: {pairs}\nPtnml(0-2): {counts:?}\n")
+        }
+        Scores::Trinomial([losses, draws, wins]) => {
+            let games = losses + draws + wins;
+            let drawn = 100.0 * draws as f64 / games as f64;
+            format!(
+                "LOS: {superior:.2} %, DrawRatio: {drawn:.2} %\nGames: {games}, Wins: {wins}, Losses: {losses}, Draws: {draws}\n"
+            )
+        }
+    };
+    Some(elo + &counts)
 }
 
 /// What it came to, in a sentence, if it is there to be told.

@@ -37,6 +37,8 @@ pub fn json(record: &Record) -> Value {
                 // An end that is open is null.
                 told["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
                 told["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
+                // Of the rating; agents that it can't tell from the first of them share a place.
+                told["place"] = ranks.place.into();
             }
             if let Some(survived) = line.survived {
                 told["rounds_survived"] = survived.into();

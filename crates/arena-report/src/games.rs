@@ -20,18 +20,29 @@ pub fn line(record: &Record, game: &GameLine) -> String {
 
 /// The names of those who played, White first where there is one, and the result in the same order.
 pub fn named<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
-    let mut seats: Vec<usize> = (0..game.agents.len()).collect();
+    let names: Vec<&str> = game.agents.iter().map(String::as_str).collect();
+    result(&names, &game.ranks, &game.scores, || record.first_seat(game.fixture))
+}
+
+/// The same of a game of these agents, whose names, ranks and scores stand by seat. Of two, the one on `first_seat` is named first.
+pub fn result<'a>(
+    names: &[&'a str],
+    ranks: &[usize],
+    scores: &[f64],
+    first_seat: impl FnOnce() -> usize,
+) -> (Vec<&'a str>, String) {
+    let mut seats: Vec<usize> = (0..names.len()).collect();
     if seats.len() == 2 {
-        seats.rotate_left(record.first_seat(game.fixture));
+        seats.rotate_left(first_seat());
     }
-    let names = seats.iter().map(|seat| game.agents[*seat].as_str()).collect();
+    let names = seats.iter().map(|seat| names[*seat]).collect();
     let result = match seats[..] {
-        [a, b] => match game.ranks[a].cmp(&game.ranks[b]) {
+        [a, b] => match ranks[a].cmp(&ranks[b]) {
             Ordering::Less => "1-0".to_owned(),
             Ordering::Equal => "1/2-1/2".to_owned(),
             Ordering::Greater => "0-1".to_owned(),
         },
-        _ => seats.iter().map(|seat| number_of(game.scores[*seat])).collect::<Vec<_>>().join(" : "),
+        _ => seats.iter().map(|seat| number_of(scores[*seat])).collect::<Vec<_>>().join(" : "),
     };
     (names, result)
 }

@@ -1,4 +1,5 @@
-//! What a tournament came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV, Markdown and PGN.
+//! What a tournament or the season of a league came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV,
+//! Markdown and PGN; pictures as SVG; and all of it as a page in HTML.
 //!
 //! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
 //! those who ask.
@@ -6,18 +7,28 @@
 mod ending;
 mod export;
 mod games;
+mod html;
 mod pgn;
 mod ratings;
+mod reproduce;
+pub mod season;
 mod standings;
+mod svg;
 mod text;
 
-pub use ending::trial;
+pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
-pub use games::{line, named};
+pub use games::{line, named, result};
+pub use html::{HTML_POLICY, html};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};
+pub use reproduce::command;
 pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title};
-pub use text::{number_of, printable};
+pub use svg::{
+    Axes, Estimate, Picture, Point, cross_table_picture, pareto_front, picture_style, progress_picture,
+    ratings_picture, scatter,
+};
+pub use text::{number_of, printable, shell_word};
 
 #[cfg(test)]
 mod tests;

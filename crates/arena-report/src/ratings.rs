@@ -1,8 +1,8 @@
 //! Ratings of a tournament: how strong its games say that the agents are, and how sure that is.
 
 use arena_match::tournament::Record;
-use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Fit, FitOptions, Interval, Rank, fit};
+use arena_ratings::{AgentIndex, Results};
 use arena_tournament::results;
 
 /// The ratings of all agents.
@@ -25,13 +25,22 @@ pub struct Rating {
 impl Ratings {
     /// The ratings, once there are games; `None` also with more agents than can be rated together.
     pub fn of(record: &Record) -> Option<Ratings> {
-        let results = results(&record.schedule);
+        Ratings::of_results(&results(&record.schedule))
+    }
+
+    /// The ratings by these results, once there are some; `None` also with more agents than can be rated together.
+    pub fn of_results(results: &Results) -> Option<Ratings> {
         if results.is_empty() {
             return None;
         }
-        let fit = fit(&results, &FitOptions::default()).ok()?;
+        let fit = fit(results, &FitOptions::default()).ok()?;
         let ranks = fit.ranking().ranks;
         Some(Ratings { fit, ranks })
+    }
+
+    /// The agents by their numbers, the highest rating first.
+    pub fn order(&self) -> impl Iterator<Item = usize> {
+        self.fit.order().into_iter().map(|agent| agent.0)
     }
 
     /// The rating of the agent of this number.
@@ -40,11 +49,28 @@ impl Ratings {
         Rating { elo: self.fit.rating(index), interval: self.fit.interval(index), ranks: self.ranks[agent] }
     }
 
+    /// All agents, by number, the highest rating first.
+    pub fn order(&self) -> Vec<usize> {
+        self.fit.order().into_iter().map(|agent| agent.0).collect()
+    }
+
+    /// The place of an agent by its rating: `2`, or `2=` if others share it, whom the games don't tell from the best of them.
+    pub fn place(&self, agent: usize) -> String {
+        let place = self.ranks[agent].place;
+        let shared = self.ranks.iter().filter(|rank| rank.place == place).count() > 1;
+        format!("{place}{}", if shared { "=" } else { "" })
+    }
+
     /// What it would take for another to lead, in a sentence.
     pub fn lead(&self, record: &Record) -> Option<String> {
+        self.lead_among(|agent| record.name(agent))
+    }
+
+    /// The same of agents that bear these names.
+    pub fn lead_among<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let games = self.fit.games_to_lose_lead().filter(|games| *games > 0)?;
         let order = self.fit.order();
-        let (first, second) = (record.name(order.first()?.0), record.name(order.get(1)?.0));
+        let (first, second) = (name(order.first()?.0), name(order.get(1)?.0));
         let games = if games == 1 { "1 game".to_owned() } else { format!("{games} games") };
         Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first} in Elo"))
     }

@@ -8,6 +8,7 @@ use arena_tournament::{Format, Standing, Stop, Versus, cross_table, standings};
 
 use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
+use crate::reproduce::seed;
 use crate::text::number_of;
 
 /// With more agents than this, a cross table is too wide for people.
@@ -47,11 +48,7 @@ pub fn title(record: &Record) -> String {
     };
     let seats = if seats == 2 { String::new() } else { format!(" of {seats} seats") };
     let meeting = if plan.paired { "paired games" } else { "single games" };
-    // Seeds that people choose are numbers.
-    let seed = match plan.seed.strip_prefix("0".repeat(48).as_str()).map(|low| u64::from_str_radix(low, 16)) {
-        Some(Ok(number)) => number.to_string(),
-        _ => plan.seed.clone(),
-    };
+    let seed = seed(plan);
     format!("{}: {} of {agents} agents, {rounds}, {meeting}{seats}, seed {seed}", plan.game, plan.format)
 }
 
@@ -119,31 +116,43 @@ pub fn cross(record: &Record) -> Grid {
 
 /// What a table can't say, a sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
-    let mut remarks: Vec<String> = verdict(record).into_iter().collect();
-    if record.schedule.is_complete() {
-        remarks.extend(Ratings::of(record).and_then(|ratings| ratings.lead(record)));
-    }
+    let lead = Ratings::of(record).filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
+    verdict(record).into_iter().chain(lead).chain(disqualifications(record)).chain(incidents(record)).collect()
+}
+
+/// Who was disqualified how often and why, in the order of the standings.
+fn disqualifications(record: &Record) -> Vec<String> {
     let fates = fates(record);
-    for line in standings(&record.schedule) {
+    let told = |line: Standing| {
         let Fate { verdicts, first } = &fates[line.agent];
-        let Some((game, detail)) = first else { continue };
-        let reasons: Vec<String> = verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect();
+        let (game, detail) = first.as_ref()?;
         let (name, times, games) = (record.name(line.agent), verdicts.values().sum::<u64>(), line.games);
-        remarks.push(format!(
-            "{name} was disqualified in {times} of {games} games ({}); the first was game {game}: {detail}",
-            reasons.join(", ")
-        ));
-    }
-    for (winner, loser, round) in record.schedule.by_lot() {
+        let reasons = reasons(verdicts);
+        Some(format!(
+            "{name} was disqualified in {times} of {games} games ({reasons}); the first was game {game}: {detail}"
+        ))
+    };
+    standings(&record.schedule).into_iter().filter_map(told).collect()
+}
+
+/// How often for what: `2 × CRASHED, 1 × TIMEOUT`.
+pub(crate) fn reasons(verdicts: &BTreeMap<Verdict, u64>) -> String {
+    verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Decisions by lot, and agents that were changed on the way.
+pub(crate) fn incidents(record: &Record) -> Vec<String> {
+    let lots = record.schedule.by_lot().iter().map(|(winner, loser, round)| {
         let (winner, loser) = (record.name(*winner), record.name(*loser));
-        remarks.push(format!(
+        format!(
             "round {round}: {winner} and {loser} drew all tie-breaks too; {winner} went on, since it was drawn first at the start"
-        ));
-    }
-    for changed in &record.changes {
-        remarks.push(format!("the files of {} were changed during the tournament", changed.agent));
-    }
-    remarks
+        )
+    });
+    let changes = record
+        .changes
+        .iter()
+        .map(|changed| format!("the files of {} were changed during the tournament", changed.agent));
+    lots.chain(changes).collect()
 }
 
 /// What became of each agent, by number.

@@ -3,14 +3,23 @@
 use arena_match::tournament::{Entrant, GameLine, Plan, Reach, Record, TimePart};
 use arena_match::{Dialect, Outcome};
 use arena_model::{Seed, Verdict};
-use arena_tournament::{Format, Shape};
+use arena_ratings::{EloModel, Sprt};
+use arena_tournament::{Format, Shape, Stop};
 use expect_test::{Expect, expect};
 
-use crate::{csv, json, line, markdown};
+use crate::{command, csv, html, json, line, markdown};
 
 /// A tournament in which scores follow from the names, of which the first `games` have been played. An agent called `crash` is
 /// disqualified in all its games, and games of the agents `even` and `equal` are drawn.
-fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
+pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
+    let rounds = format.usual_rounds(names.len());
+    let shape =
+        Shape { format, agents: names.len(), rounds, seats, paired: true, stop: None, seed: Seed::from_number(5) };
+    record_of(game, names, shape, games)
+}
+
+/// The same of any shape.
+fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
     let entrant = |name: &&str| Entrant {
         name: (*name).to_owned(),
         version: None,
@@ -19,16 +28,6 @@ fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize
         reach: Reach::Url(format!("http://127.0.0.1/{name}")),
         files: Vec::new(),
         sha256: None,
-    };
-    let seed = Seed::from_number(5);
-    let shape = Shape {
-        format,
-        agents: names.len(),
-        rounds: format.usual_rounds(names.len()),
-        seats,
-        paired: true,
-        stop: None,
-        seed,
     };
     let game = arena_catalogue::game(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
@@ -54,7 +53,7 @@ fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize
             scores,
             details: verdicts.iter().map(detail).collect(),
             verdicts,
-            faults: vec![0; seats],
+            faults: vec![0; shape.seats],
             seed: fixture.seed.reveal(),
             epochs: 9,
             outcome: Outcome {
@@ -295,7 +294,247 @@ fn files_for_other_programs() {
         {"against":"a|b","games":2,"name":"say \"hi\", c","points":0.0},
         {"against":"crash","games":2,"name":"say \"hi\", c","points":2.0},
         {"against":"a|b","games":2,"name":"crash","points":0.0},
-        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
-        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
-        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
+        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","place":1,"points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
+        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","place":1,"points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
+        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","place":1,"points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
+}
+
+/// Names as somebody chooses them who wants to be seen elsewhere.
+pub const HOSTILE: [&str; 4] = [
+    "<script>alert(1)</script>",
+    "\"><img src=x onerror=alert(1)> &amp; ]]>",
+    "a\u{202e}b\u{1b}[2J\u{ffff}\n\u{0}",
+    "crash",
+];
+
+#[test]
+fn a_report_has_no_tags_but_its_own() {
+    let page = html(&record("snake", Format::RoundRobin, &HOSTILE, 2, 99));
+    let mut tags: Vec<&str> = page
+        .split('<')
+        .skip(1)
+        .map(|rest| {
+            rest.split(|char: char| !char.is_ascii_alphanumeric() && char != '/' && char != '!').next().unwrap()
+        })
+        .filter(|tag| !tag.starts_with('/'))
+        .collect();
+    tags.sort_unstable();
+    tags.dedup();
+    expect!["!DOCTYPE bdi body circle code dd desc details div dl dt figcaption figure footer h1 h2 head header html line main meta p polygon polyline pre rect section span style summary svg table tbody td text th thead title tr"].assert_eq(&tags.join(" "));
+    let steers = |char: char| char.is_control() && char != '\n' || ('\u{202a}'..='\u{202e}').contains(&char);
+    assert_eq!(page.find(steers), None);
+    for text in ["&lt;script&gt;alert(1)&lt;/script&gt;", "a\\u{202e}b\\u{1b}[2J", "exited with code 1"] {
+        assert!(page.contains(text), "{text}");
+    }
+    // Nothing is fetched: no address but that which names the elements of pictures.
+    assert_eq!(page.replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1/", "").find("//"), None);
+}
+
+#[test]
+fn a_report_says_how_far_it_is() {
+    for (games, state) in [(0, "0 of 4 games played"), (3, "3 of 4 games played"), (4, "4 of 4 games played")] {
+        let page = html(&record("snake", Format::Gauntlet, &["a", "bb", "ccc"], 2, games));
+        assert!(page.contains(state), "{state}");
+        assert_eq!(page.contains(">complete<"), games == 4);
+        assert_eq!(page.contains("<h2>Games</h2>"), games > 0);
+    }
+}
+
+#[test]
+fn a_tournament_can_be_typed_again() {
+    let mut record = record("chess", Format::Swiss, &["a b", "it's", "bot"], 2, 0);
+    record.plan.options.insert("max_moves".to_owned(), 40.into());
+    record.plan.limits.step_ms = 70;
+    record.plan.agents[2].path = "python3 my bot.py --level 3".to_owned();
+    record.plan.agents[2].reach = Reach::Command {
+        program: "/usr/bin/python3".into(),
+        args: ["/bots/my bot.py", "--level", "3"].map(str::to_owned).to_vec(),
+        folder: "/bots".into(),
+    };
+    expect![[r#"
+        arena tournament run chess \
+            --agent 'a b=http://127.0.0.1/a b' \
+            --agent 'it'\''s=http://127.0.0.1/it'\''s' \
+            --format swiss \
+            --rounds 2 \
+            --seats 2 \
+            --seed 5 \
+            --set max_moves=40 \
+            --step-ms 70 \
+            -- python3 '/bots/my bot.py' --level 3"#]]
+    .assert_eq(&command(&record));
+}
+
+#[test]
+fn what_ends_a_tournament_is_typed_too() {
+    let mut record = record("snake", Format::RoundRobin, &["a", "b"], 2, 0);
+    let sprt = Sprt::new(0.0, 5.0, 0.05, 0.1, EloModel::Normalized).unwrap();
+    record.plan.stop = Some(Stop::Sprt(sprt));
+    expect![[r#"
+        arena tournament run snake \
+            --agent a=http://127.0.0.1/a \
+            --agent b=http://127.0.0.1/b \
+            --rounds 1 \
+            --seats 2 \
+            --seed 5 \
+            --sprt alpha=0.05,beta=0.1,elo0=0.0,elo1=5.0,model=normalized"#]]
+    .assert_eq(&command(&record));
+    (record.plan.format, record.plan.rounds, record.plan.stop) = (Format::Adaptive, 40, Some(Stop::Margin(30.0)));
+    expect![[r#"
+        arena tournament run snake \
+            --agent a=http://127.0.0.1/a \
+            --agent b=http://127.0.0.1/b \
+            --format adaptive \
+            --games 80 \
+            --seats 2 \
+            --seed 5 \
+            --until-margin 30"#]]
+    .assert_eq(&command(&record));
+}
+
+/// A test of at most so many rounds that is broken off after `games` games.
+fn tested(names: &[&str], paired: bool, rounds: usize, games: usize) -> Record {
+    let sprt = Sprt::new(0.0, 50.0, 0.05, 0.05, EloModel::Normalized).unwrap();
+    let (format, stop, seed) = (Format::RoundRobin, Some(Stop::Sprt(sprt)), Seed::from_number(5));
+    record_of("chess", names, Shape { format, agents: 2, rounds, seats: 2, paired, stop, seed }, games)
+}
+
+#[test]
+fn a_test_before_its_first_game() {
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, paired games, seed 5
+
+        0 of 600 games played.
+
+        | rank | name | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|
+        | 1 | new | 0 | 0 | 0 | 0 | 0 | 0.0 |
+        | 1 | older | 0 | 0 | 0 | 0 | 0 | 0.0 |
+
+        ```
+        LLR: 0.00 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | new | older |
+        |---|--:|--:|
+        | new | · | · |
+        | older | · | · |
+
+    "#]].assert_eq(&markdown(&tested(&["new", "older"], true, 300, 0)));
+}
+
+#[test]
+fn a_test_that_is_decided() {
+    let record = tested(&["new", "older"], true, 300, 600);
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, paired games, seed 5
+
+        34 of 34 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | new | 368 | -92 +∞ | 1 | 34 | 34 | 0 | 0 | 34 | 100.0 |
+        | 2 | older | -368 | -∞ +92 | 2 | 34 | 0 | 34 | 0 | 0 | 0.0 |
+
+        ```
+        Elo: inf +/- nan, nElo: nan +/- nan
+        LOS: 100.00 %, DrawRatio: 0.00 %, PairsRatio: inf
+        Ptnml(0-2): [0, 0, 0, 0, 17]
+        LLR: 3.09 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | new | older |
+        |---|--:|--:|
+        | new | · | 34/34 |
+        | older | 0/34 | · |
+
+        - SPRT \[0.00, 50.00\]: H1 was accepted after 34 games: new is more than 0 normalised Elo above older
+        - 34 games more, if older won them all against new, would end the lead of new in Elo
+    "#]].assert_eq(&markdown(&record));
+    expect![[r#"{"sprt":{"alpha":0.05,"beta":0.05,"counts":{"pentanomial":[0,0,0,0,17]},"difference":{"elo":null,"elo_high":null,"elo_low":null,"likelihood_of_superiority":1.0,"normalised":null,"normalised_error":null,"score":1.0},"elo0":0.0,"elo1":50.0,"games":34,"llr":3.0914752595531536,"lower":-2.9444389791664403,"model":"normalized","upper":2.9444389791664403,"verdict":"accept_h1"}}"#]].assert_eq(&json(&record)["stop"].to_string());
+}
+
+#[test]
+fn a_test_of_single_games() {
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 300 rounds, single games, seed 5
+
+        7 of 300 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | even | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
+        | 1 | equal | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
+
+        ```
+        Elo: 0.00 +/- 0.00, nElo: nan +/- nan
+        LOS: 50.00 %, DrawRatio: 100.00 %
+        Games: 7, Wins: 0, Losses: 0, Draws: 7
+        LLR: -0.14 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | even | equal |
+        |---|--:|--:|
+        | even | · | 3.5/7 |
+        | equal | 3.5/7 | · |
+
+    "#]].assert_eq(&markdown(&tested(&["even", "equal"], false, 300, 7)));
+}
+
+#[test]
+fn a_test_that_is_never_decided() {
+    expect![[r#"
+        chess: round-robin of 2 agents, SPRT elo0=0 elo1=50 alpha=0.05 beta=0.05 model=normalized, at most 10 rounds, paired games, seed 5
+
+        20 of 20 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | even | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
+        | 1 | equal | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
+
+        ```
+        Elo: 0.00 +/- 0.00, nElo: nan +/- nan
+        LOS: 50.00 %, DrawRatio: 100.00 %, PairsRatio: nan
+        Ptnml(0-2): [0, 0, 10, 0, 0]
+        LLR: -0.40 (-2.94, 2.94) [0.00, 50.00]
+        ```
+
+        |  | even | equal |
+        |---|--:|--:|
+        | even | · | 10/20 |
+        | equal | 10/20 | · |
+
+        - SPRT \[0.00, 50.00\]: undecided after 20 games, which is as many as there may be
+    "#]].assert_eq(&markdown(&tested(&["even", "equal"], true, 10, 600)));
+}
+
+#[test]
+fn an_adaptive_tournament_with_an_agent_that_crashes() {
+    let names = ["even", "equal", "crash"];
+    let (format, stop, seed) = (Format::Adaptive, Some(Stop::Margin(100.0)), Seed::from_number(5));
+    let shape = Shape { format, agents: 3, rounds: 300, seats: 2, paired: true, stop, seed };
+    let record = record_of("snake", &names, shape, 600);
+    expect![[r#"
+        snake: adaptive of 3 agents, until ratings are sure to ±100 Elo, at most 600 games, paired games, seed 5
+
+        66 of 66 games played.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1 | even | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
+        | 1 | equal | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
+        | 3 | crash | -2900 | -∞ +445 | 3 | 36 | 0 | 36 | 0 | 0 | 0.0 | 36 |
+
+        |  | even | equal | crash |
+        |---|--:|--:|--:|
+        | even | · | 15/30 | 18/18 |
+        | equal | 15/30 | · | 18/18 |
+        | crash | 0/18 | 0/18 | · |
+
+        - all ratings are sure to ±100 Elo after 66 games, but for those that no result bounds on one side: crash
+        - crash was disqualified in 36 of 36 games (36 × CRASHED); the first was game 1: exited with code 1
+    "#]]
+    .assert_eq(&markdown(&record));
+    expect![[r#"{"margin":100.0,"unsure":["crash"]}"#]].assert_eq(&json(&record)["stop"].to_string());
 }

@@ -28,6 +28,12 @@ pub fn number_of(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// A word as a shell takes it for one: in quotes unless it is plain.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = !text.is_empty() && text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@=".contains(char));
+    if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::rates::Rates;
 use crate::settings::Settings;
+use crate::tournaments::Tournaments;
 
 /// The arena as handlers see it. Clones are handles to the same one.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// Nothing in standalone mode.
     pub(crate) auth: Option<Auth>,
+    /// Nothing where none are played.
+    pub(crate) tournaments: Option<Tournaments>,
     pub(crate) rates: Rates,
     pub(crate) metrics: Metrics,
     /// Made when it is first asked for.
@@ -38,13 +41,19 @@ impl std::ops::Deref for Arena {
 }
 
 impl Arena {
-    pub(crate) fn new(engine: Engine, settings: Settings, auth: Option<Auth>) -> Arena {
+    pub(crate) fn new(
+        engine: Engine,
+        settings: Settings,
+        auth: Option<Auth>,
+        tournaments: Option<Tournaments>,
+    ) -> Arena {
         let rates = Rates::new(&settings.limits);
         let metrics = Metrics::new(engine.clone());
         Arena(Arc::new(Shared {
             engine,
             settings,
             auth,
+            tournaments,
             rates,
             metrics,
             description: OnceLock::new(),

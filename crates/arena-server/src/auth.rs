@@ -16,8 +16,8 @@ use crate::verifier::Verifier;
 /// The secret behind session keys.
 const SECRET: Kept = Kept {
     file: "auth.secret",
-    what: "the secret behind session keys",
-    loss: "players who are in the middle of a game can't go on",
+    what: "the secret behind session keys, and behind those of the owners of agents and tournaments",
+    loss: "players who are in the middle of a game can't go on, nor owners prove what is theirs",
 };
 
 /// Why a server can't authenticate.
@@ -55,12 +55,20 @@ impl Auth {
         if !settings.auth.enabled {
             return Ok(None);
         }
-        let secret = match &settings.auth.secret {
-            Some(secret) => secret.clone(),
-            None => load_secret(&settings.data)?,
-        };
+        let secret = secret(settings)?;
         let verifier = Verifier::start(settings.limits.signature_queue).map_err(AuthError::Thread)?;
         Ok(Some(Auth { secret, verifier }))
+    }
+}
+
+/// The secret behind the keys that this server gives out, in either mode. The data folder has to be there, and nobody else's.
+///
+/// # Errors
+/// If the one in the data folder can't be used.
+pub(crate) fn secret(settings: &Settings) -> Result<ServerSecret, AuthError> {
+    match &settings.auth.secret {
+        Some(secret) => Ok(secret.clone()),
+        None => load_secret(&settings.data),
     }
 }
 

@@ -6,6 +6,7 @@ mod admin_token;
 mod answer;
 mod arena;
 mod auth;
+mod authority;
 mod error;
 mod identity;
 mod mcp;
@@ -17,6 +18,7 @@ mod routes;
 mod secret;
 mod server;
 mod settings;
+mod tournaments;
 mod verifier;
 
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
@@ -26,3 +28,4 @@ pub use server::{ServeError, Server, StartError};
 pub use settings::{
     AuthSettings, ChallengeSettings, LimitSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
 };
+pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

@@ -193,7 +193,8 @@ impl Endpoint {
         if !accepts_json(&parts.headers) {
             return Err(refusal(StatusCode::NOT_ACCEPTABLE, "the answer is JSON, and Accept must allow for it"));
         }
-        let body = read_body(body, &self.arena.settings.limits).await?;
+        let limits = &self.arena.settings.limits;
+        let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }
@@ -360,7 +361,7 @@ mod tests {
         };
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
         let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");
-        (Endpoint::new(tools, Arena::new(engine, settings, None), rest), folder)
+        (Endpoint::new(tools, Arena::new(engine, settings, None, None), rest), folder)
     }
 
     /// A call, as a client of the revision with a handshake sends it, or of the one without.

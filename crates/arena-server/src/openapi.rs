@@ -38,12 +38,13 @@ impl Mode {
 }
 
 /// Groups of routes, in the order in which people read of them.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("challenges", "What can be played, and sessions of it."),
     ("play", "Take a seat, act, and hear the operator, who runs the game."),
     ("chat", "What players say to each other, and channels as they fill."),
     ("users", "Who plays here, what they say of themselves, and how they did."),
     ("scoring", "Leaderboards, and how much has been played."),
+    ("tournaments", "Bots that play games against each other, as this server's administrator allows it."),
     ("mcp", "The same for agents: Model Context Protocol over Streamable HTTP, without protocol sessions."),
     ("administration", "What only the administrator may do, with the token of the server."),
     ("documentation", "What this server tells of itself, for people, agents and programs."),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use arena_engine::{Administrator, Once};
@@ -36,7 +37,7 @@ pub(crate) struct Get {
 /// A request that writes: query and JSON object, parsed and limited.
 pub(crate) struct Post {
     query: Query,
-    headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     /// Where it came from; unknown only in tests that call the router without a socket.
     pub(crate) address: Option<IpAddr>,
     /// Nothing if there was no body.
@@ -83,7 +84,8 @@ impl FromRequest<Arena> for Post {
         let params = path_params(&mut parts).await?;
         let query = Query::parse(&parts.uri)?;
         let key = idempotency_key(&parts.headers)?;
-        let body = read_body(body, &arena.settings.limits).await?;
+        let limits = &arena.settings.limits;
+        let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
         let fields = Fields::parse(&body)?;
         if let (Some(fields), false) = (&fields, arena.asks_for_keys()) {
             // Many requests don't care who asks, or hear it from the query. A name that is none is refused all the same.
@@ -143,13 +145,7 @@ impl Post {
     /// What makes the request happen only once, if it carries an `Idempotency-Key`. Keys of different scopes, such as
     /// [`Caller::scope`], are different keys.
     pub(crate) fn once(&self, scope: &str) -> Option<Once> {
-        let key = self.key.as_ref()?;
-        let mut hash = Sha256::new();
-        for part in [self.path.as_str(), scope, key] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-        Some(Once { key: hash.finalize().into(), request: Sha256::digest(&self.body).into() })
+        Some(once(&self.path, scope, self.key.as_ref()?, &self.body))
     }
 
     /// [`Post::once`] for what anybody may ask for and is no session's, so that session keys don't count. In standalone mode
@@ -166,17 +162,73 @@ impl Post {
     }
 }
 
-/// The whole body of a request.
+/// What makes a request happen only once that came with this `Idempotency-Key`.
+fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
+    let mut hash = Sha256::new();
+    for part in [path, scope, key] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    Once { key: hash.finalize().into(), request: Sha256::digest(body).into() }
+}
+
+/// A request that uploads something: its head, parsed and limited, while its body has still to be read.
+pub(crate) struct Upload {
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    /// Where it came from; unknown only in tests that call the router without a socket.
+    pub(crate) address: Option<IpAddr>,
+    path_and_query: String,
+    key: Option<String>,
+    body: Body,
+}
+
+impl FromRequest<Arena> for Upload {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let address = admit(&parts.extensions, arena)?;
+        let query = Query::parse(&parts.uri)?;
+        let key = idempotency_key(&parts.headers)?;
+        // What the query says belongs to what is asked for.
+        let path_and_query = parts.uri.to_string().replacen("/api/v1/", "/api/", 1);
+        Ok(Upload { query, headers: parts.headers, address, path_and_query, key, body })
+    }
+}
+
+impl Upload {
+    /// Its body, and what makes it happen only once. `limit` is in bytes, and `limited_by` the setting that says so.
+    ///
+    /// # Errors
+    /// See [`read_body`].
+    pub(crate) async fn read(
+        self,
+        limit: usize,
+        limited_by: &str,
+        limits: &LimitSettings,
+    ) -> ApiResult<(Bytes, Option<Once>)> {
+        let body = read_body(self.body, limit, limited_by, limits).await?;
+        let once = self.key.map(|key| once(&self.path_and_query, "", &key, &body));
+        Ok((body, once))
+    }
+}
+
+/// The whole body of a request, of at most `limit` bytes, as the setting `limited_by` says.
 ///
 /// # Errors
 /// If it is larger, or takes longer to arrive, than the limits allow, or breaks off.
-pub(crate) async fn read_body(body: Body, limits: &LimitSettings) -> Result<Bytes, ApiError> {
-    let arriving = Limited::new(body, limits.body_bytes).collect();
+pub(crate) async fn read_body(
+    body: Body,
+    limit: usize,
+    limited_by: &str,
+    limits: &LimitSettings,
+) -> Result<Bytes, ApiError> {
+    let arriving = Limited::new(body, limit).collect();
     match tokio::time::timeout(Duration::from_millis(limits.request_ms), arriving).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let limit = limits.body_bytes;
-            let text = format!("the request body is larger than {limit} bytes (limits.body_bytes)");
+            let text = format!("the request body is larger than {limit} bytes ({limited_by})");
             Err(ApiError::too_large("BODY_TOO_LARGE", text))
         }
         Ok(Err(_)) => Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon")),
@@ -286,7 +338,19 @@ impl Query {
 /// The JSON object in a body. Unknown fields are ignored.
 pub(crate) struct Fields(Map<String, Value>);
 
+impl From<Map<String, Value>> for Fields {
+    /// The fields of an object within another.
+    fn from(object: Map<String, Value>) -> Fields {
+        Fields(object)
+    }
+}
+
 impl Fields {
+    /// The object in a body that has to be there.
+    pub(crate) fn of(body: &[u8]) -> ApiResult<Fields> {
+        Fields::parse(body)?.ok_or_else(invalid_json)
+    }
+
     fn parse(body: &[u8]) -> Result<Option<Fields>, ApiError> {
         if body.is_empty() {
             return Ok(None);
@@ -328,6 +392,32 @@ impl Fields {
         let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
         let refuse = || ApiError::bad_request("INVALID_FIELD", format!("{name} must be true or false"));
         value.as_bool().ok_or_else(refuse)
+    }
+
+    /// A whole number in a range, which may be left out.
+    pub(crate) fn find_number(&self, name: &str, range: RangeInclusive<u64>) -> ApiResult<Option<u64>> {
+        let Some(value) = self.0.get(name) else { return Ok(None) };
+        let number = value.as_u64().filter(|number| range.contains(number));
+        let (least, most) = range.into_inner();
+        let text = || format!("{name} must be a whole number from {least} to {most}");
+        number.map(Some).ok_or_else(|| ApiError::bad_request("INVALID_FIELD", text()))
+    }
+
+    /// True or false, which may be left out.
+    pub(crate) fn find_boolean(&self, name: &str) -> ApiResult<Option<bool>> {
+        if self.has(name) { self.boolean(name).map(Some) } else { Ok(None) }
+    }
+
+    /// A list of texts that has to be there.
+    pub(crate) fn texts(&self, name: &str) -> ApiResult<Vec<&str>> {
+        let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
+        let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
+        texts.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", format!("{name} must be a list of strings")))
+    }
+
+    /// What a field holds, if it is there.
+    pub(crate) fn find(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
     }
 
     /// An object that may be left out.

@@ -2,10 +2,12 @@
 
 mod act;
 mod admin;
+mod agents;
 mod channel;
 mod chat;
 mod create;
 mod docs;
+mod games;
 mod health;
 mod invites;
 mod join;
@@ -16,6 +18,7 @@ mod scoring;
 mod skill;
 mod stream;
 mod sync;
+mod tournaments;
 mod users;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -77,6 +80,21 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(mcp::play).layer(Extension(play)),
         routes!(mcp::talk).layer(Extension(talk)),
     ];
+    if arena.tournaments.is_some() {
+        routes.extend([
+            routes!(games::list_games),
+            routes!(agents::list_agents, agents::add_agent),
+            routes!(agents::find_agent, agents::remove_agent),
+            routes!(tournaments::list_tournaments, tournaments::create_tournament),
+            routes!(tournaments::find_tournament, tournaments::remove_tournament),
+            routes!(tournaments::stop_tournament),
+            routes!(tournaments::show_standings),
+            routes!(tournaments::matches::list_matches),
+            routes!(tournaments::matches::find_match),
+            routes!(tournaments::matches::show_replay),
+            routes!(tournaments::matches::show_log),
+        ]);
+    }
     routes.extend(admin::list(arena));
     routes
 }
@@ -121,8 +139,18 @@ fn behind_tools(arena: Arena) -> Router {
         .with_state(arena)
 }
 
-async fn not_found(request: Request) -> ApiError {
-    ApiError::not_found("NOT_FOUND", format!("there is nothing at {}", request.uri().path()))
+/// Where routes begin that are there only with tournaments.
+const OF_TOURNAMENTS: [&str; 3] = ["games", "agents", "tournaments"];
+
+async fn not_found(State(arena): State<Arena>, request: Request) -> ApiError {
+    let path = request.uri().path();
+    let place = path.strip_prefix("/api/v1/").or_else(|| path.strip_prefix("/api/"));
+    let first = place.and_then(|place| place.split('/').next());
+    if arena.tournaments.is_none() && first.is_some_and(|first| OF_TOURNAMENTS.contains(&first)) {
+        let text = "no tournaments are played on this server (`arena serve --tournaments` does it)";
+        return ApiError::not_found("NOT_FOUND", text);
+    }
+    ApiError::not_found("NOT_FOUND", format!("there is nothing at {path}"))
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {
@@ -210,7 +238,7 @@ mod tests {
             let (session, invite) = (session.parse().expect("an id"), invite.parse().expect("an invite"));
             let join = Join { invite, user: None };
             engine.join(join, None, Box::new(|_| String::new())).await.expect("a seat");
-            let arena = Arena::new(engine, settings, None);
+            let arena = Arena::new(engine, settings, None, None);
             Stage { app: app(arena.clone()), arena, session, player: Party::Player(invite), _folder: folder }
         }
 

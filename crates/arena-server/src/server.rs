@@ -21,10 +21,11 @@ use tower_http::cors::{Any, Cors, CorsLayer};
 
 use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
-use crate::auth::{Auth, AuthError};
+use crate::auth::{Auth, AuthError, secret};
 use crate::request::Peer;
 use crate::routes;
 use crate::settings::{Settings, SettingsError};
+use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
 /// How long an idle connection is kept, and how long headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(75);
@@ -60,6 +61,9 @@ pub enum StartError {
     /// It could not tell who is who.
     #[error(transparent)]
     Auth(#[from] AuthError),
+    /// Tournaments can't be kept or played.
+    #[error(transparent)]
+    Tournaments(#[from] TournamentsError),
     /// Nobody could administer it.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenFileError),
@@ -78,6 +82,8 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     arena: Arena,
+    /// Plays tournaments, if there are any.
+    runner: Option<Runner>,
     new_admin_token: Option<AdminToken>,
 }
 
@@ -127,9 +133,11 @@ impl Server {
             patience: settings.sessions.patience(),
         };
         let engine = Engine::new(store, challenges, limits, environment).await?;
+        let (tournaments, runner) = start_tournaments(&settings, &engine)?.unzip();
         // Where port 0 was asked for, there is a real one now; and a token where none was given.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
-        Ok(Server { listener, address, arena: Arena::new(engine, settings, auth), new_admin_token })
+        let arena = Arena::new(engine, settings, auth, tournaments);
+        Ok(Server { listener, address, arena, runner, new_admin_token })
     }
 
     /// The administrator's token, if there was none in the data folder and this start has made it: to be told once.
@@ -147,7 +155,7 @@ impl Server {
     /// # Errors
     /// If it has to stop without having been asked to.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-        let Server { listener, address, arena, .. } = self;
+        let Server { listener, address, arena, runner, .. } = self;
         tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}");
         let (clock, house) = (arena.engine.clone(), arena.clone());
         let mut keep_time = tokio::spawn(async move { clock.keep_time().await });
@@ -174,10 +182,13 @@ impl Server {
         let open = connections.count();
         tracing::info!(open, "stopping; {open} connections are open");
         let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
+        let matches = tokio::task::spawn_blocking(|| runner.map(Runner::stop));
         // Connections are told first, so that the answers to those who wait, given next, say that they are the last.
         let finished = async {
             tokio::join!(biased; connections.shutdown(), async {
                 arena.stopping.send_replace(true);
+                // A panic there has been reported by its thread.
+                let _ = matches.await;
             })
         };
         if tokio::time::timeout(patience, finished).await.is_err() {
@@ -188,6 +199,17 @@ impl Server {
             None => Ok(()),
         }
     }
+}
+
+/// Tournaments as the settings ask for them.
+fn start_tournaments(settings: &Settings, engine: &Engine) -> Result<Option<(Tournaments, Runner)>, StartError> {
+    if !settings.tournaments.enabled {
+        return Ok(None);
+    }
+    let launcher = settings.tournaments.launcher.clone().ok_or(SettingsError::NoLauncher)?;
+    let secret = secret(settings)?;
+    let started = Tournaments::start(&settings.data, settings.tournaments.clone(), launcher, secret, engine.clone())?;
+    Ok(Some(started))
 }
 
 /// Takes connections for ever.
@@ -253,7 +275,7 @@ fn connection(
 fn cors() -> CorsLayer {
     CorsLayer::new()
         .allow_origin(Any)
-        .allow_methods([Method::GET, Method::POST])
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
         .allow_headers([
             header::CONTENT_TYPE,
             header::AUTHORIZATION,

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::admin_token::AdminToken;
+use crate::tournaments::TournamentSettings;
 
 /// Everything that can be set about a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Settings {
     pub challenges: Vec<ChallengeSettings>,
     /// What ended games count for, whatever their challenge.
     pub scoring: ScoringSettings,
+    /// Tournaments between bots that are played here.
+    pub tournaments: TournamentSettings,
 }
 
 impl Default for Settings {
@@ -48,6 +51,7 @@ impl Default for Settings {
             sessions: SessionSettings::default(),
             challenges: default_challenges(),
             scoring: ScoringSettings::default(),
+            tournaments: TournamentSettings::default(),
         }
     }
 }
@@ -252,6 +256,9 @@ pub enum SettingsError {
     /// Where names are just claimed, a refusal would tell who claims one which name an opponent goes by.
     #[error("sessions: self_play = false needs authentication, or else joins could find out who the others are")]
     SelfPlayUnknowable,
+    /// Nothing could be started.
+    #[error("tournaments: there is no program to start agents with")]
+    NoLauncher,
     /// A challenge can't be hosted so.
     #[error("challenges: {name}: {reason}")]
     Challenge {
@@ -274,6 +281,7 @@ struct SettingsFile {
     sessions: Option<SessionSettings>,
     challenges: Option<Vec<ChallengeSettings>>,
     scoring: Option<ScoringSettings>,
+    tournaments: Option<TournamentSettings>,
 }
 
 impl Settings {
@@ -303,6 +311,7 @@ impl Settings {
             sessions: parsed.sessions.unwrap_or_default(),
             challenges: if challenges.is_empty() { defaults.challenges } else { challenges },
             scoring: parsed.scoring.unwrap_or_default(),
+            tournaments: parsed.tournaments.unwrap_or_default(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Where sessions and messages live. Speaks the model's words (sessions, messages, answers), not rows.
+//! Where sessions, messages and leagues live. Speaks the model's words (sessions, messages, answers, games), not rows.
 //!
 //! A [`Commit`] is everything that one transition changes; it is written whole or not at all, and [`Store::commit`]
 //! answers only when it would survive a power cut. Commits of many sessions that wait at the same time share one fsync.
@@ -13,6 +13,7 @@ mod export;
 mod hiding;
 mod import;
 mod job;
+mod leagues;
 mod ranking;
 
 mod removal;
@@ -31,6 +32,10 @@ pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
 pub use export::EndingNo;
 pub use import::{ImportedSession, Taken};
+pub use leagues::{
+    League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, LeagueSeat, Leagues,
+    NewLeague, NewLeagueAgent,
+};
 pub use sqlite::Store;
 pub use users::{ProfileWrite, Recount, Totals};
 

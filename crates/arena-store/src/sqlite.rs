@@ -1,5 +1,6 @@
 //! The SQLite store: one file in the data folder, one writer thread, readers beside it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -21,8 +22,11 @@ use crate::writer::{self, Writer};
 use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
 
 /// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/sqlite/0001_sessions.sql"), include_str!("../migrations/sqlite/0002_users.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/sqlite/0001_sessions.sql"),
+    include_str!("../migrations/sqlite/0002_users.sql"),
+    include_str!("../migrations/sqlite/0003_leagues.sql"),
+];
 
 /// The database in the data folder.
 const FILE: &str = "arena.sqlite3";
@@ -65,6 +69,23 @@ impl Store {
     /// # Errors
     /// If the folder can't be used, another process uses it, or a newer program made it.
     pub fn open(folder: &Path, scoring: Scoring) -> Result<Store, StoreError> {
+        Store::open_counted(folder, scoring, follow_scoring)
+    }
+
+    /// Opens the store as [`Store::open`] does, and leaves what ended games count for as it is: for those who neither end
+    /// sessions nor look at standings, and so needn't know by what they are counted.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_as_counted(folder: &Path) -> Result<Store, StoreError> {
+        Store::open_counted(folder, Scoring::default(), |_, _| Ok(()))
+    }
+
+    fn open_counted(
+        folder: &Path,
+        scoring: Scoring,
+        count: impl FnOnce(&mut Connection, &Scoring) -> Result<(), StoreError>,
+    ) -> Result<Store, StoreError> {
         let refuse = |error: std::io::Error| StoreError::Folder {
             folder: folder.display().to_string(),
             reason: error.to_string(),
@@ -79,7 +100,7 @@ impl Store {
         })?;
         migrate(&mut connection)?;
         let counts = Arc::new(RwLock::new(read_counts(&connection)?));
-        follow_scoring(&mut connection, &scoring)?;
+        count(&mut connection, &scoring)?;
         let (scoring, rankings) = (Arc::new(scoring), Arc::new(Rankings::default()));
         let writer = Writer::start(connection, Arc::clone(&counts), Arc::clone(&scoring), Arc::clone(&rankings))?;
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
@@ -280,6 +301,25 @@ impl Store {
 }
 
 impl Readers {
+    /// Of the store in a folder, which another process may have open and write to meanwhile. `None` if there is no store, or
+    /// an older program made it and nobody has opened it since.
+    ///
+    /// # Errors
+    /// If it can't be read, or a newer program made it.
+    pub(crate) fn beside_others(folder: &Path) -> Result<Option<Readers>, StoreError> {
+        let file = folder.join(FILE);
+        if !file.exists() {
+            return Ok(None);
+        }
+        let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
+        let (found, known) = (readers.read(read_version)?, MIGRATIONS.len() as i64);
+        match found.cmp(&known) {
+            Ordering::Less => Ok(None),
+            Ordering::Equal => Ok(Some(readers)),
+            Ordering::Greater => Err(StoreError::Newer { found, known }),
+        }
+    }
+
     /// Runs a read on a connection of its own. Most are short (an index look-up and a page), and run where they are
     /// called; long ones belong on a thread for blocking work.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
@@ -351,8 +391,13 @@ fn lock_folder(folder: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
+/// How many migrations a database has seen.
+fn read_version(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
-    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let found = read_version(connection)?;
     let known = MIGRATIONS.len() as i64;
     if found > known {
         return Err(StoreError::Newer { found, known });

@@ -89,11 +89,13 @@ Examples:
 
 It says who was counted wrong. That is no failure: they have been mended, so it exits with 0.")]
     Recompute,
-    /// Write everything that the arena holds as JSON lines: users, sessions, messages. Nothing is withheld.
+    /// Write all users, sessions and messages that the arena holds as JSON lines. Nothing of them is withheld.
     #[command(after_help = "\
 Examples:
   arena admin export --out arena.jsonl     a file for its owner's eyes only, there once it is whole
-  arena admin export | gzip > arena.jsonl.gz")]
+  arena admin export | gzip > arena.jsonl.gz
+
+Leagues are not in it: their agents are files of this machine. They move with its data folder.")]
     Export {
         /// The file to write [default: stdout]
         #[arg(long, value_name = "FILE")]

@@ -132,7 +132,7 @@ pub enum Affinity {
 }
 
 /// A number, or a seed as results tell it.
-fn seed(text: &str) -> Result<Seed, String> {
+pub(super) fn seed(text: &str) -> Result<Seed, String> {
     if let Some(seed) = Seed::from_revealed(text) {
         return Ok(seed);
     }
@@ -142,13 +142,12 @@ fn seed(text: &str) -> Result<Seed, String> {
 }
 
 /// `KEY=VALUE`; a value that isn't JSON is a text.
-fn option(text: &str) -> Result<(String, Value), String> {
+pub(super) fn option(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("an option is KEY=VALUE, such as n_epochs=200")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
     Ok((key.to_owned(), value))
 }
 
-/// The name of a dialect.
-pub fn dialect(text: &str) -> Result<Dialect, String> {
+pub(super) fn dialect(text: &str) -> Result<Dialect, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|_| "a dialect is both, spec or flat".to_owned())
 }

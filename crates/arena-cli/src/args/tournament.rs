@@ -45,6 +45,8 @@ Examples:
 Examples:
   arena tournament standings snakes
   arena tournament standings snakes --markdown > STANDINGS.md
+  arena tournament standings snakes --html > snakes.html          one file with pictures, to be published
+  arena tournament standings snakes --svg ratings > ratings.svg
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
     /// Rate the results in files and folders, by all systems side by side: the same as `arena rate`.
@@ -172,12 +174,29 @@ pub struct StandingsArgs {
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// As comma-separated values, for spreadsheets.
-    #[arg(long, conflicts_with_all = ["markdown", "pgn"])]
+    #[arg(long, group = "form")]
     pub csv: bool,
     /// As a table in Markdown.
-    #[arg(long, conflicts_with = "pgn")]
+    #[arg(long, group = "form")]
     pub markdown: bool,
+    /// As a report with pictures: one page that needs nothing else.
+    #[arg(long, group = "form")]
+    pub html: bool,
+    /// A picture alone, for a README or a page: light or dark as its reader's screen.
+    #[arg(long, group = "form", value_enum, value_name = "PICTURE")]
+    pub svg: Option<PictureArg>,
     /// The games in Portable Game Notation: with moves if it is chess and replays were kept, else results alone, for rating tools.
-    #[arg(long)]
+    #[arg(long, group = "form")]
     pub pgn: bool,
+}
+
+/// What a picture shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PictureArg {
+    /// The Elo of each agent, with its interval.
+    Ratings,
+    /// Who won how much against whom.
+    CrossTable,
+    /// The points of each agent, as games were played.
+    Points,
 }

@@ -32,7 +32,8 @@ pub fn find_command(words: &[String]) -> Result<Agent, Failure> {
     Agent::command(words, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
 }
 
-fn search_path() -> String {
+/// Where programs are looked for.
+pub fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default()
 }
 
@@ -125,5 +126,6 @@ pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
         },
         limits: Limits { memory_bytes: Some(args.memory << 20), ..Limits::default() },
         expose,
+        public_only: false,
     })
 }

@@ -17,7 +17,7 @@ use super::news::{Inbox, Message};
 use super::seat::{Refusal, Seat};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
-use crate::matches::{cannot_write, explain, logs, settings};
+use crate::matches::{cannot_write, explain, settings};
 
 /// How long an answer may take, in milliseconds, where nobody says otherwise.
 const STEP_MS: u64 = 60_000;
@@ -158,7 +158,9 @@ impl Bot {
     fn keep(&mut self, log: &OwnerLog) -> Result<(), Failure> {
         let Some((path, file)) = &mut self.log else { return Ok(()) };
         let mut text = Vec::new();
-        logs::write_log(log, &mut text).and_then(|()| file.write_all(&text)).map_err(|error| cannot_write(path, &error))
+        arena_match::logs::write_log(log, &mut text)
+            .and_then(|()| file.write_all(&text))
+            .map_err(|error| cannot_write(path, &error))
     }
 }
 

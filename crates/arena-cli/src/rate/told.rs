@@ -1,7 +1,7 @@
 //! What rated results come to, for people and for programs.
 
 use arena_ratings::{AgentIndex, Difference, Results, Scores, Standing, Standings};
-use arena_report::{Grid, Rating, number_of};
+use arena_report::{Grid, Rating, number_of, versus};
 use serde_json::{Value, json};
 
 use super::sources::{Files, Sources};
@@ -343,21 +343,11 @@ pub struct Versus<'a> {
 }
 
 impl Versus<'_> {
-    /// In two lines, as chess runners write it.
+    /// In lines, as chess runners write it.
     pub fn describe(&self) -> String {
-        let Versus { names: [one, two], counts: [losses, draws, wins], pairs, difference } = self;
-        let margin = |value: f64, error: f64| format!("{value:.2} +/- {error:.2}");
-        let normalised = match (difference.normalised, difference.normalised_error) {
-            (Some(value), Some(error)) => format!(", nElo: {}", margin(value, error)),
-            _ => String::new(),
-        };
-        let pairs = pairs.map_or_else(String::new, |pairs| format!(", Ptnml(0-2): {pairs:?}"));
-        format!(
-            "{one} against {two}:\nElo: {}{normalised}, LOS: {:.2} %\nGames: {}, Wins: {wins}, Losses: {losses}, Draws: {draws}{pairs}\n",
-            margin(difference.elo, difference.elo_error()),
-            100.0 * difference.likelihood_of_superiority,
-            wins + draws + losses,
-        )
+        let Versus { names: [one, two], counts, pairs, .. } = self;
+        let scores = pairs.map_or(Scores::Trinomial(*counts), Scores::Pentanomial);
+        format!("{one} against {two}:\n{}", versus(&scores).unwrap_or_default())
     }
 
     fn json(&self) -> Value {

@@ -24,7 +24,7 @@ pub fn find(
         let (name, path) = split(text);
         let mut agent = find_agent(path)?;
         if let Some(name) = name {
-            check_name(name)?;
+            check_name("an agent's name", name)?;
             name.clone_into(&mut agent.name);
         }
         agents.push(agent);
@@ -56,17 +56,18 @@ pub fn find(
 }
 
 /// A name and a path, or a path alone. What is there as a whole is a path, whatever stands in it.
-fn split(text: &str) -> (Option<&str>, &str) {
+pub fn split(text: &str) -> (Option<&str>, &str) {
     match text.split_once('=') {
         Some((name, path)) if !name.contains(['/', ':']) && !Path::new(text).exists() => (Some(name), path),
         _ => (None, text),
     }
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
+/// Refuses what can't stand in a table as the name of something. `what`: such as `an agent's name`.
+pub fn check_name(what: &str, name: &str) -> Result<(), Failure> {
     let length = name.chars().count();
     if name.trim() != name || !(1..=LONGEST).contains(&length) || name.contains(char::is_control) {
-        let sentence = format!("an agent's name has 1 to {LONGEST} characters and no space around it, not `{name}`");
+        let sentence = format!("{what} has 1 to {LONGEST} characters and no space around it, not `{name}`");
         return Err(Failure::new(Exit::Usage, sentence));
     }
     Ok(())
@@ -115,6 +116,8 @@ mod tests {
         assert_eq!(split("http://host/?level=3"), (None, "http://host/?level=3"));
         assert_eq!(split("far=http://host/?level=3"), (Some("far"), "http://host/?level=3"));
         assert_eq!(split("=x"), (Some(""), "x"));
-        assert!(check_name("").is_err() && check_name(" x").is_err() && check_name("ä b").is_ok());
+        assert!(
+            ["", " x"].iter().all(|name| check_name("a name", name).is_err()) && check_name("a name", "ä b").is_ok()
+        );
     }
 }

@@ -54,6 +54,7 @@ fn every_verb_has_help_with_examples() {
         play
         match
         tournament
+        league
         rate
         agent
         replay
@@ -70,6 +71,13 @@ fn every_verb_has_help_with_examples() {
         tournament resume
         tournament standings
         tournament rate
+        league create
+        league add
+        league rm
+        league run
+        league show
+        league season
+        league list
         agent check
         replay show
         replay verify

@@ -194,7 +194,8 @@ fn two_agents_are_told_how_their_match_went() {
         │   1=   old              -44   168           1-2      1.5       4      1       1        2      37.5   1190   1416 ± 209   23.2 ± 7.4       1.2 │
         └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
         new against old:
-        Elo: 88.74 +/- inf, nElo: 104.76 +/- 340.48, LOS: 72.68 %
+        Elo: 88.74 +/- inf, nElo: 104.76 +/- 340.48
+        LOS: 72.68 %, DrawRatio: 25.00 %
         Games: 4, Wins: 2, Losses: 1, Draws: 1
 
         1 game more, if old won them all against new, would end the lead of new

@@ -83,7 +83,7 @@ pub enum StartError {
         reason: String,
     },
     /// The system can't confine agents.
-    #[error("this system can't confine agents: {lacks} (`--sandbox off` runs them unconfined)")]
+    #[error("this system can't confine agents: {lacks}")]
     NoSandbox {
         /// What is missing.
         lacks: String,

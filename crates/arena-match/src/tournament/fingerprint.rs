@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -21,6 +22,45 @@ pub fn of(paths: &[PathBuf], except: &Path) -> Result<String, (PathBuf, io::Erro
         add(path, OsStr::new(""), except.as_deref(), &mut hash)?;
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// A number that is another one once files and folders have been written to, replaced or moved; it may be another one although their
+/// content is the same. Nothing is read but directories, so it can be asked for before and after each match.
+pub fn stamp(paths: &[PathBuf], except: &Path) -> Result<u64, (PathBuf, io::Error)> {
+    let except = except.canonicalize().ok();
+    let mut hash = DefaultHasher::new();
+    for path in paths {
+        add_stamp(path, except.as_deref(), &mut hash)?;
+    }
+    Ok(hash.finish())
+}
+
+fn add_stamp(path: &Path, except: Option<&Path>, hash: &mut DefaultHasher) -> Result<(), (PathBuf, io::Error)> {
+    let data = fs::symlink_metadata(path).map_err(|error| (path.to_owned(), error))?;
+    path.hash(hash);
+    if data.is_dir() {
+        // Of the folder itself nothing counts: its time changes with everything that is left out.
+        for entry in entries(path, except)? {
+            add_stamp(&entry, except, hash)?;
+        }
+    } else {
+        // The time of change moves with content and permissions, and nobody can set it back.
+        (data.ino(), data.len(), data.ctime(), data.ctime_nsec()).hash(hash);
+    }
+    Ok(())
+}
+
+/// What is in a folder and counts, in order.
+fn entries(folder: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(|error| (folder.to_owned(), error))?;
+    let mut entries: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+    entries.sort();
+    entries.retain(|entry| {
+        let name = entry.file_name().unwrap_or_default();
+        !MADE.iter().any(|made| name == *made) && except.is_none_or(|except| entry != except)
+    });
+    Ok(entries)
 }
 
 /// Adds what is at `path`, under the name that it has for the agent.
@@ -40,15 +80,8 @@ fn add(path: &Path, name: &OsStr, except: Option<&Path>, hash: &mut Sha256) -> R
         text(hash, "to", target.as_os_str().as_bytes());
     } else if kind.is_dir() {
         text(hash, "folder", name.as_bytes());
-        let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(wrong)?;
-        let mut entries: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
-        entries.sort();
-        for entry in entries {
-            let name = entry.file_name().unwrap_or_default();
-            let is_left_out = MADE.iter().any(|made| name == *made) || except.is_some_and(|except| entry == except);
-            if !is_left_out {
-                add(&entry, name, except, hash)?;
-            }
+        for entry in entries(path, except)? {
+            add(&entry, entry.file_name().unwrap_or_default(), except, hash)?;
         }
         hash.update("end");
     } else if kind.is_file() {
@@ -91,18 +124,22 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         };
-        let told = || of(std::slice::from_ref(&agent), &agent.join("results")).unwrap();
+        let paths = std::slice::from_ref(&agent);
+        let told = || of(paths, &agent.join("results")).unwrap();
+        let stamp = || stamp(paths, &agent.join("results")).unwrap();
         put("agent.py", "one");
         put("lib/a", "ab");
-        let first = told();
+        let (first, first_stamp) = (told(), stamp());
         put("lib/__pycache__/a.pyc", "made");
         put("results/tournament.jsonl", "{}");
+        assert_eq!(stamp(), first_stamp);
         put("agent.py", "one");
         assert_eq!(told(), first);
-        let mut others = vec![first];
+        assert_ne!(stamp(), first_stamp, "written to, though with the same");
+        let mut others = vec![(first, first_stamp)];
         let mut differs = |what: &str| {
-            let now = told();
-            assert!(!others.contains(&now), "{what}");
+            let now = (told(), stamp());
+            assert!(others.iter().all(|other| other.0 != now.0 && other.1 != now.1), "{what}");
             others.push(now);
         };
         put("agent.py", "two");

@@ -50,6 +50,9 @@ pub struct Plan {
     pub sandbox_limits: Limits,
     /// What else they may read.
     pub expose: Vec<PathBuf>,
+    /// Whether agents that are servers are asked at public addresses only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub public_only: bool,
     /// Whether replays and logs are kept.
     pub replays: bool,
     /// How many matches are played beside each other. No result depends on it.
@@ -161,6 +164,7 @@ impl Plan {
             sandbox: SandboxMode::default(),
             sandbox_limits: Limits::default(),
             expose: Vec::new(),
+            public_only: false,
             replays: false,
             concurrency: 1,
             shares_core: true,
@@ -266,6 +270,16 @@ impl Entrant {
         }
         let told = fingerprint::of(&self.files, except);
         told.map(Some).map_err(|(path, source)| PlanError::Files { name: self.name.clone(), path, source })
+    }
+
+    /// A number that is another one once its files have been written to; it may be so although they say the same. Quicker by far than
+    /// [`Entrant::fingerprint`].
+    ///
+    /// # Errors
+    /// When they can't be looked at.
+    pub fn stamp(&self, except: &Path) -> Result<u64, PlanError> {
+        let told = fingerprint::stamp(&self.files, except);
+        told.map_err(|(path, source)| PlanError::Files { name: self.name.clone(), path, source })
     }
 
     /// The agent, to be seated.

@@ -94,6 +94,7 @@ pub fn play<E: Send>(
         mode: plan.sandbox,
         limits: plan.sandbox_limits,
         expose: plan.expose.clone(),
+        public_only: plan.public_only,
     };
     let room = Room { game: plan.game()?, plan: &plan, agents: &agents, confinement: &confinement, replays };
     // Wave after wave: what comes next may depend on all that came before.

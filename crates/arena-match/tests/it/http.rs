@@ -92,10 +92,19 @@ fn proper(message: &Value) -> String {
 
 /// Plays three epochs, alone, with an agent at this address.
 fn play(address: &str) -> Contest {
+    play_at(address, false)
+}
+
+fn play_at(address: &str, public_only: bool) -> Contest {
     let agent = Agent::find(address, "").unwrap();
     let options = Map::from_iter([("n_epochs".to_owned(), json!(3))]);
-    let confinement =
-        Confinement { launcher: launcher(), mode: SandboxMode::Off, limits: Limits::default(), expose: Vec::new() };
+    let confinement = Confinement {
+        launcher: launcher(),
+        mode: SandboxMode::Off,
+        limits: Limits::default(),
+        expose: Vec::new(),
+        public_only,
+    };
     let plan = Plan {
         game: arena_catalogue::game("cherry_picker").unwrap(),
         options: &options,
@@ -325,8 +334,13 @@ fn servers_can_be_checked() {
         _ => Answer::ok(proper(message)),
     });
     let agent = Agent::find(&address, "").unwrap();
-    let confinement =
-        Confinement { launcher: launcher(), mode: SandboxMode::Off, limits: Limits::default(), expose: Vec::new() };
+    let confinement = Confinement {
+        launcher: launcher(),
+        mode: SandboxMode::Off,
+        limits: Limits::default(),
+        expose: Vec::new(),
+        public_only: false,
+    };
     let games = [arena_catalogue::game("food_catcher").unwrap()];
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(1), confinement: &confinement };
     let checked = check(plan, &AtomicBool::new(false)).unwrap();
@@ -341,4 +355,17 @@ fn servers_can_be_checked() {
         Advice: doesn't tell its version <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
         Advice: doesn't answer a `ping` that comes with a state <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
     "#]].assert_eq(&told.concat());
+}
+
+#[test]
+fn where_only_public_addresses_are_asked_nobody_else_hears_of_it() {
+    let (address, heard) = serve(|message| Answer::ok(proper(message)));
+    let port = address.rsplit_once(':').unwrap().1.to_owned();
+    for address in [address, format!("http://localhost:{port}")] {
+        let contest = play_at(&address, true);
+        let seat = &contest.result.scores[0];
+        expect!["can't be reached: its address isn't a public one"]
+            .assert_eq(&seat.tainted_detail.clone().unwrap_or_default());
+    }
+    assert!(heard.lock().unwrap().is_empty());
 }

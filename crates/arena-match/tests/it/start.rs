@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arena_match::process::{How, SandboxMode, start};
+use arena_match::process::{How, SandboxMode, start, try_sandbox};
 
 use crate::agent::{Agent, CONFINED, MODES, PYTHON, launcher, read_line, read_to_end};
 
@@ -206,5 +206,20 @@ fn several_agents_start_at_the_same_time_and_none_holds_anothers_pipes() {
         .collect();
     for thread in threads {
         thread.join().unwrap();
+    }
+}
+
+#[test]
+fn where_namespaces_are_required_nothing_less_will_do() {
+    let namespaces = Agent::python(SandboxMode::On, "").start().in_force().unwrap().namespaces.clone();
+    match try_sandbox(&launcher()) {
+        Ok(in_force) => {
+            assert!(in_force.seccomp);
+            assert_eq!(in_force.namespaces, namespaces);
+        }
+        Err(error) => {
+            assert!(namespaces.is_empty(), "{error}");
+            assert!(error.to_string().contains("it allows agents no namespaces of their own ("), "{error}");
+        }
     }
 }

@@ -22,6 +22,8 @@ pub struct Forecast<'f> {
     freedom: Vec<f64>,
     /// Of Student's distribution, for each agent.
     quantiles: Vec<f64>,
+    /// Which agents can be chosen.
+    can_play: Vec<bool>,
 }
 
 /// The agents, as many as `seats`, whose next game narrows the widest interval most: the one whose rating is least sure, and those
@@ -40,7 +42,22 @@ impl<'f> Forecast<'f> {
         let spread = fit.spread();
         let freedom = spread.freedom.clone();
         let quantiles = freedom.iter().map(|freedom| student_quantile(*freedom)).collect();
-        Forecast { fit, seats, games: games as f64, covariance: spread.covariance.clone(), freedom, quantiles }
+        let can_play = vec![true; fit.agents()];
+        Forecast {
+            fit,
+            seats,
+            games: games as f64,
+            covariance: spread.covariance.clone(),
+            freedom,
+            quantiles,
+            can_play,
+        }
+    }
+
+    /// The same, but nobody is chosen for whom `can_play` doesn't say so. Their results count all the same.
+    pub fn among(self, can_play: impl Fn(AgentIndex) -> bool) -> Forecast<'f> {
+        let can_play = (0..self.fit.agents()).map(|agent| can_play(AgentIndex(agent))).collect();
+        Forecast { can_play, ..self }
     }
 
     /// Half the width that an agent's interval will have, in Elo, if both of its ends are bounded then.
@@ -52,28 +69,48 @@ impl<'f> Forecast<'f> {
     /// Chooses a meeting as [`next_game`] does, and takes it as played. Its first agent is one of those for which `is_wanted`,
     /// which is told the half width of the interval too, says so; if there is none, nobody is chosen.
     pub fn next(&mut self, is_wanted: impl Fn(AgentIndex, f64) -> bool) -> Vec<AgentIndex> {
-        if self.seats < 2 || self.seats > self.fit.agents() {
+        let agents: Vec<usize> = (0..self.fit.agents()).filter(|agent| self.can_play[*agent]).collect();
+        if self.seats < 2 || self.seats > agents.len() {
             return Vec::new();
         }
-        let widths = (0..self.fit.agents()).map(|agent| (self.half_width(AgentIndex(agent)), agent));
+        let widths = agents.iter().copied().map(|agent| (self.half_width(AgentIndex(agent)), agent));
         let Some(widest) = greatest(widths.filter(|(width, agent)| is_wanted(AgentIndex(*agent), *width))) else {
             return Vec::new();
         };
         let mut seated = vec![widest];
         while seated.len() < self.seats {
-            let others = (0..self.fit.agents()).filter(|other| !seated.contains(other));
+            let others = agents.iter().copied().filter(|other| !seated.contains(other));
             let Some(next) = greatest(others.map(|other| (self.gain(&seated, other), other))) else { break };
-            for &one in &seated {
-                let information = self.information(one, next);
-                observe(&mut self.covariance, one, next, information);
-            }
+            self.join(&seated, next);
             seated.push(next);
         }
-        for &agent in &seated {
+        self.end(&seated);
+        seated.into_iter().map(AgentIndex).collect()
+    }
+
+    /// Takes a meeting of these agents as played, whoever chose it.
+    pub fn take(&mut self, agents: &[AgentIndex]) {
+        let agents: Vec<usize> = agents.iter().map(|agent| agent.0).collect();
+        for (place, agent) in agents.iter().enumerate() {
+            self.join(&agents[..place], *agent);
+        }
+        self.end(&agents);
+    }
+
+    /// What is known once another one has played those that are seated.
+    fn join(&mut self, seated: &[usize], other: usize) {
+        for &one in seated {
+            let information = self.information(one, other);
+            observe(&mut self.covariance, one, other, information);
+        }
+    }
+
+    /// One observation more for each of them.
+    fn end(&mut self, seated: &[usize]) {
+        for &agent in seated {
             self.freedom[agent] += 1.0;
             self.quantiles[agent] = student_quantile(self.freedom[agent]);
         }
-        seated.into_iter().map(AgentIndex).collect()
     }
 
     /// By how much the variance of the first one falls if another one joins those that are seated.

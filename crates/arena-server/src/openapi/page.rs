@@ -76,8 +76,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
             h3 { code { (method.to_uppercase()) " " (path) } }
             p { b { (inline(text(&operation["summary"]))) } }
             (prose(text(&operation["description"])))
-            @if is_administrators(operation) { p { "With the administrator's token." } }
-            @else if operation.get("security").is_some() { p { "A session key counts." } }
+            @if let Some((sentence, _)) = what_counts(operation) { p { (sentence) } }
             @if !parameters.is_empty() {
                 table {
                     @for parameter in parameters {
@@ -110,9 +109,17 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
     }
 }
 
-/// Whether it takes the administrator's token, rather than a session key.
-fn is_administrators(operation: &Value) -> bool {
-    operation.pointer("/security/0").is_some_and(|first| first.as_object().is_some_and(|names| !names.is_empty()))
+/// What has to be shown or may be, in a sentence, and how it stands in a call.
+fn what_counts(operation: &Value) -> Option<(&'static str, &'static str)> {
+    let ways: Vec<&Value> = operation["security"].as_array()?.iter().collect();
+    let is_open = ways.first().is_some_and(|first| first.as_object().is_some_and(|names| names.is_empty()));
+    let takes = |name: &str| ways.iter().any(|way| way.get(name).is_some());
+    Some(match (takes("administratorToken"), takes("ownerKey"), is_open) {
+        (true, true, _) => ("With the owner's key or the administrator's token.", "KEY"),
+        (true, false, false) => ("With the administrator's token.", "TOKEN"),
+        (true, false, true) => ("With the administrator's token, unless the server is open to all.", "TOKEN"),
+        (false, ..) => ("A session key counts.", "KEY"),
+    })
 }
 
 /// A call that can be tried in a shell.
@@ -127,13 +134,9 @@ fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String
         }
     }
     let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-    let key = match operation.get("security") {
-        Some(_) if is_administrators(operation) => "-H 'Authorization: Bearer TOKEN' ",
-        Some(_) => "-H 'Authorization: Bearer KEY' ",
-        None => "",
-    };
+    let key = what_counts(operation).map(|(_, key)| format!("-H 'Authorization: Bearer {key}' ")).unwrap_or_default();
     let body = match example(document, &operation["requestBody"]["content"]["application/json"]["schema"]) {
-        Value::Null if method == "post" => "-X POST ".to_owned(),
+        Value::Null if method != "get" => format!("-X {} ", method.to_uppercase()),
         Value::Null => String::new(),
         body if operation["tags"][0] == "mcp" => format!("-H 'Content-Type: application/json' -d '{body}' "),
         body => format!("-d '{body}' "),

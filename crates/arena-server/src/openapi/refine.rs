@@ -19,6 +19,9 @@ const BY_QUERY: &str = "sessionKeyInQuery";
 /// Name of the way in which the administrator's token comes, in both modes.
 const TOKEN: &str = "administratorToken";
 
+/// Name of the way in which the key of an agent's or a tournament's owner comes. Handlers name it behind the administrator's.
+const OWNER: &str = "ownerKey";
+
 /// Groups whose routes don't pass the edge (`request.rs`), so that nothing is added to what they say themselves.
 const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
 
@@ -38,11 +41,11 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
         }
     }
     drop_nulls(document);
-    document["components"]["securitySchemes"] = security_schemes(mode);
+    document["components"]["securitySchemes"] = security_schemes(document, mode);
     open_bodies(document, bodies);
 }
 
-fn security_schemes(mode: Mode) -> Value {
+fn security_schemes(document: &Value, mode: Mode) -> Value {
     let mut schemes = json!({
         TOKEN: {
             "type": "http",
@@ -50,6 +53,15 @@ fn security_schemes(mode: Mode) -> Value {
             "description": "The administrator's token, which the server has from its environment or keeps with its data.",
         },
     });
+    let operations = document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
+    if operations.flat_map(Map::values).any(|operation| shows(operation, OWNER)) {
+        schemes[OWNER] = json!({
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "o_{64 hexadecimal digits}",
+            "description": "The `ownerKey` from the answer that told of a new agent or tournament. It is its owner's.",
+        });
+    }
     if mode == Mode::Authentication {
         schemes[BY_HEADER] = json!({
             "type": "http",
@@ -65,6 +77,11 @@ fn security_schemes(mode: Mode) -> Value {
         });
     }
     schemes
+}
+
+/// Whether an operation says that a key or token of this name counts.
+fn shows(operation: &Value, name: &str) -> bool {
+    operation["security"].as_array().into_iter().flatten().any(|way| way.get(name).is_some())
 }
 
 /// Removes what bears the name of another mode, and the names themselves.
@@ -150,8 +167,8 @@ fn open_bodies(document: &mut Value, names: impl IntoIterator<Item = String>) {
 
 /// Adds to an operation what follows from what it says of itself.
 fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
-    let shows = |name: &str| operation.pointer(&format!("/security/0/{name}")).is_some();
-    let (takes_key, takes_token) = (shows(BY_HEADER), shows(TOKEN));
+    let (takes_key, takes_token, takes_owner) =
+        (shows(operation, BY_HEADER), shows(operation, TOKEN), shows(operation, OWNER));
     if takes_key && mode == Mode::Authentication {
         operation["security"] = json!([{}, { BY_HEADER: [] }, { BY_QUERY: [] }]);
     } else if let Some(operation) = operation.as_object_mut().filter(|_| takes_key) {
@@ -170,7 +187,8 @@ fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
         Condition::Body => operation.pointer(JSON_BODY).is_some(),
         Condition::Once => has("name", IDEMPOTENCY_KEY),
         Condition::Key => takes_key && mode == Mode::Authentication,
-        Condition::Token => takes_token,
+        Condition::Token => takes_token && !takes_owner,
+        Condition::Owner => takes_owner,
     };
     let common: Vec<(&str, &str)> = COMMON
         .iter()
@@ -204,10 +222,12 @@ enum Condition {
     Key,
     /// It is the administrator's.
     Token,
+    /// It is an owner's or the administrator's.
+    Owner,
 }
 
 /// Refusals that come from the edge or from the store, whatever the route.
-const COMMON: [(Condition, &str, &str); 18] = [
+const COMMON: [(Condition, &str, &str); 19] = [
     (Condition::Always, "400", "`INVALID_QUERY`: the query isn't valid UTF-8."),
     (Condition::PathParameter, "400", "`INVALID_PATH`: the path isn't valid UTF-8."),
     (Condition::Body, "400", "`INVALID_JSON`: the body isn't a JSON object."),
@@ -218,6 +238,11 @@ const COMMON: [(Condition, &str, &str); 18] = [
     (Condition::Key, "400", "`SESSION_MISMATCH`: query, body and path name different sessions."),
     (Condition::Key, "401", "`AUTHENTICATION_REQUIRED`: the key isn't one to a seat of this session."),
     (Condition::Token, "401", "`AUTHENTICATION_REQUIRED`: the token isn't the administrator's."),
+    (
+        Condition::Owner,
+        "401",
+        "`AUTHENTICATION_REQUIRED`: what is shown is neither the owner's key nor the administrator's token.",
+    ),
     (Condition::Body, "408", "`REQUEST_TIMEOUT`: the body took too long to arrive."),
     (Condition::Body, "413", "`BODY_TOO_LARGE`: the body is larger than the server's limit."),
     (Condition::Once, "422", "`IDEMPOTENCY_KEY_REUSED`: the key came before, with another request."),

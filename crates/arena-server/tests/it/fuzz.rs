@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use std::{env, fs};
 
+use arena_match::Launcher;
 use arena_model::ChallengeType;
-use arena_server::Settings;
+use arena_server::{Creators, Settings, Uploaders};
 use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
 
@@ -36,6 +37,11 @@ impl Stage {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
             settings.admin_token = Some(known_admin_token());
+            let tournaments = &mut settings.tournaments;
+            (tournaments.enabled, tournaments.urls, tournaments.private_urls) = (true, true, true);
+            (tournaments.create, tournaments.upload) = (Creators::Anyone, Uploaders::Anyone);
+            // What is uploaded can't be run, and so is refused.
+            tournaments.launcher = Some(Launcher { program: "/no/such/launcher".into(), args: Vec::new() });
         });
         let client = host.client();
         let crew = [1, 2].map(Player::new);
@@ -52,7 +58,8 @@ impl Stage {
             "keys": games.iter().map(|game| (game.id.clone(), json!(game.keys))).collect::<Map<_, _>>(),
             "signed": if keys { json!({ "/api/arena/join": signed }) } else { json!({}) },
         });
-        let dictionaries = dictionaries(&games, open, free, &crew, keys);
+        let mut dictionaries = dictionaries(&games, open, free, &crew, keys);
+        dictionaries.extend(contests(&client));
         Stage { host, dictionaries, seeds }
     }
 }
@@ -134,6 +141,33 @@ fn dictionaries(
         ("metrics", texts(&["average:utility", "average:security:low", "win-rate:utility", "global-average:utility"])),
         ("strategies", texts(&["average", "win-rate", "red-team", "consecutive"])),
         ("mcp", texts(&["tools/list", "tools/call", "ping", "initialize", "server/discover"])),
+    ]
+}
+
+/// Bots and tournaments that exist on the server, some of them to be removed. Nobody answers where the bots are, so each game is over soon.
+fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
+    let made = |path: &str, body: Value| {
+        let answer = client.post(path, &body);
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()["id"].as_str().expect("an id").to_owned()
+    };
+    let agents: Vec<String> = (0..6).map(|_| made("/api/agents", json!({ "url": "http://127.0.0.1:9/" }))).collect();
+    let tournaments: Vec<String> =
+        (0..6).map(|_| made("/api/tournaments", json!({ "game": "snake", "agents": agents[..2] }))).collect();
+    let [(agents, spare_agents), (tournaments, spare_tournaments)] = [agents, tournaments].map(|mut ids| {
+        let spare = ids.split_off(3);
+        (ids, spare)
+    });
+    let games = arena_catalogue::games().map(|game| game.name.to_owned()).collect();
+    vec![
+        ("games", games),
+        ("agents", agents),
+        ("spare_agents", spare_agents),
+        ("tournaments", tournaments),
+        ("spare_tournaments", spare_tournaments),
+        ("numbers", ["1", "2", "9"].map(str::to_owned).to_vec()),
+        ("seats", ["0", "1", "2"].map(str::to_owned).to_vec()),
+        ("forms", ["csv", "markdown", "pgn", "json"].map(str::to_owned).to_vec()),
     ]
 }
 

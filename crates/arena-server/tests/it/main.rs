@@ -14,3 +14,4 @@ mod scoring;
 mod secrecy;
 mod skill;
 mod stream;
+mod tournaments;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use arena_match::Launcher;
 use arena_testkit::{Client, Host, known_secret};
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ fn both() -> [(Host, Value); 2] {
         let host = Host::start_with(|settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
+            settings.tournaments.enabled = true;
+            settings.tournaments.launcher = Some(Launcher { program: "/no/such/launcher".into(), args: Vec::new() });
         });
         let document = host.client().get("/openapi.json").ok();
         (host, document)

@@ -11,6 +11,7 @@ use arena_store::{AuditEntry, Change, Commit, CommitError, NewAnswer, SessionFil
 use serde_json::json;
 
 mod administration;
+mod leagues;
 mod season;
 
 fn open(folder: &Path) -> Store {

@@ -1,7 +1,7 @@
 //! Adaptive: those meet whose games tell most about the ratings that are least sure.
 
 use arena_ratings::AgentIndex;
-use arena_ratings::bradley_terry::{Fit, FitOptions, Forecast, fit};
+use arena_ratings::bradley_terry::{Covariance, Fit, FitOptions, Forecast, fit};
 
 use super::Known;
 use crate::results::results_of;
@@ -71,8 +71,13 @@ impl Adaptive {
     fn next(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &Known) -> Vec<Vec<usize>> {
         let played =
             known.fixtures.iter().zip(results).filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)));
+        let results = results_of(shape, played);
         // What can't be fitted can't be looked into either. Games that connect all are never wrong.
-        let Ok(fit) = fit(&results_of(shape, played), &FitOptions::default()) else { return self.opening(shape) };
+        let Ok(told) = fit(&results, &FitOptions::default()) else { return self.opening(shape) };
+        // What is told of how sure ratings are goes by how results scatter, which few games don't say well. Who happens to look sure
+        // by that would never play again, and so never be corrected.
+        let by_model = FitOptions { covariance: Covariance::Fisher, ..FitOptions::default() };
+        let Ok(planned) = fit(&results, &by_model) else { return self.opening(shape) };
         let mut games = vec![0; shape.agents];
         for agent in known.fixtures.iter().flat_map(|fixture| &fixture.agents) {
             games[*agent] += 1;
@@ -81,18 +86,19 @@ impl Adaptive {
             Some(Stop::Margin(margin)) => margin,
             _ => 0.0,
         };
-        let all = 0..shape.agents;
-        self.unsure = all.clone().filter(|agent| margin(&fit, *agent) > goal).collect();
-        let is_open = |agent: usize| !margin(&fit, agent).is_finite();
-        let mut wanted: Vec<usize> =
-            self.unsure.iter().copied().filter(|agent| !is_open(*agent) || games[*agent] < OPEN_GAMES).collect();
+        let margins: Vec<f64> = (0..shape.agents).map(|agent| margin(&told, agent)).collect();
+        self.unsure = (0..shape.agents).filter(|agent| margins[*agent] > goal).collect();
+        let mut wanted: Vec<usize> = self.unsure.clone();
+        wanted.retain(|agent| margins[*agent].is_finite() || games[*agent] < OPEN_GAMES);
         if wanted.is_empty() && goal == 0.0 {
-            wanted = all.collect();
+            wanted.clone_from(&self.unsure);
         }
         let count = shape.agents.div_ceil(2).max(LEAST_WAVE).max(known.meetings / PART_OF_ALL);
-        let mut forecast = Forecast::new(&fit, shape.seats, shape.games_a_meeting());
-        let is_wanted =
-            |agent: AgentIndex, half_width: f64| wanted.contains(&agent.0) && (half_width > goal || is_open(agent.0));
+        let mut forecast = Forecast::new(&planned, shape.seats, shape.games_a_meeting());
+        // As narrow by the model as makes what is told narrow enough.
+        let enough: Vec<f64> =
+            (0..shape.agents).map(|agent| forecast.half_width(AgentIndex(agent)) * goal / margins[agent]).collect();
+        let is_wanted = |agent: AgentIndex, half_width: f64| wanted.contains(&agent.0) && half_width > enough[agent.0];
         let meetings = std::iter::repeat_with(|| forecast.next(is_wanted)).take_while(|agents| !agents.is_empty());
         meetings.take(count).map(|agents| agents.into_iter().map(|agent| agent.0).collect()).collect()
     }

@@ -432,7 +432,7 @@ fn an_agent_that_loses_all_its_games_does_not_take_those_of_the_others() {
     let ranks = |fixture: &Fixture| match fixture.agents[..] {
         [0, _] => [2, 1],
         [_, 0] => [1, 2],
-        _ if fixture.number % 2 == 0 => [1, 2],
+        _ if fixture.number.is_multiple_of(2) => [1, 2],
         _ => [2, 1],
     };
     let (games, schedule) = games_of_each(5, None, ranks);

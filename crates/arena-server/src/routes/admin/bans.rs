@@ -1,5 +1,5 @@
-//! `/api/admin/bans`: who isn't let in. `POST /api/admin/bans/lift` rather than `DELETE`, which pages of other origins may
-//! not send (see `server::cors`).
+//! `/api/admin/bans`: who isn't let in. `POST /api/admin/bans/lift` rather than `DELETE`, whose bodies some clients and proxies
+//! leave out.
 
 use arena_engine::Administrator;
 use arena_identity::PublicKey;

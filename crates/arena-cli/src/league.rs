@@ -1,0 +1,275 @@
+//! `arena league`: agents come and go, and whoever's rating is least sure plays next. What is chosen and kept is `arena-league`'s.
+
+mod add;
+mod run;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use arena_engine::Environment;
+use arena_league::{RulesError, Sandbox, Season, check_rules, report};
+use arena_model::{TimeLimits, Timestamp};
+use arena_report::season;
+use arena_server::Settings;
+use arena_store::{CommitError, League, LeagueRules, Leagues, NewLeague, Store, StoreError};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use crate::args::{CreateArgs, DataArgs, LeagueVerb, ShowLeagueArgs};
+use crate::exit::{Exit, Failure};
+use crate::matches::settings::{self, confinement, find_game};
+use crate::output::{Style, Table, print, printable, utc};
+use crate::serve;
+use crate::tournament::entrants::check_name;
+
+/// Does what `arena league` was asked for.
+pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failure> {
+    let data = data.data.clone().unwrap_or_else(|| Settings::default().data);
+    let keep = Keep { data, runtime: serve::runtime()? };
+    match verb {
+        LeagueVerb::Create(args) => create(&keep, args, style),
+        LeagueVerb::Add(args) => add::add(&keep, &args, style),
+        LeagueVerb::Rm { name, agents } => remove(&keep, &name, &agents, style),
+        LeagueVerb::Run(args) => run::run(&keep, &args, style),
+        LeagueVerb::Show(args) => show(&keep, &args, style),
+        LeagueVerb::Season { name } => next_season(&keep, &name, style),
+        LeagueVerb::List => list(&keep, style),
+    }
+}
+
+/// Where leagues are kept, and what waits for the store's answers.
+struct Keep {
+    data: PathBuf,
+    runtime: Runtime,
+}
+
+impl Keep {
+    /// The store, which no other process may have open, with a league in it.
+    fn open(&self, name: &str) -> Result<(Store, League), Failure> {
+        // Where there is no store, none is made by asking.
+        if self.look()?.is_none() && !self.data.exists() {
+            return Err(self.unknown(name));
+        }
+        let store = Store::open_as_counted(&self.data).map_err(unavailable)?;
+        let league = self.wait(store.leagues().find(name)).map_err(unavailable)?;
+        match league {
+            Some(league) => Ok((store, league)),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// What the store says of leagues, whoever has it open; `None` if there never was one.
+    fn look(&self) -> Result<Option<Leagues>, Failure> {
+        Leagues::beside_others(&self.data).map_err(unavailable)
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.runtime.block_on(answer)
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let sentence = format!(
+            "there is no league {name} in {}; `arena league list` lists those that there are, and `arena league create` founds one",
+            self.data.display()
+        );
+        Failure::new(Exit::BadTournament, sentence)
+    }
+}
+
+fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
+    check_name("a league's name", &args.name)?;
+    let game = find_game(&args.game)?;
+    let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
+    let confinement = confinement(&args.sandbox)?;
+    let absolute = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let sandbox = Sandbox {
+        mode: confinement.mode,
+        limits: confinement.limits,
+        expose: confinement.expose.iter().map(absolute).collect(),
+    };
+    let rules = LeagueRules {
+        game: game.name.to_owned(),
+        options: args.options.into_iter().collect(),
+        seats,
+        paired: !args.no_pairs,
+        limits: TimeLimits {
+            step_ms: args.step_ms.unwrap_or(game.limits.step_ms),
+            bank_ms: args.bank_ms.unwrap_or(game.limits.bank_ms),
+        },
+        sandbox: serde_json::to_value(&sandbox)
+            .map_err(|error| Failure::new(Exit::Usage, format_args!("--expose: {error}")))?,
+    };
+    check_rules(&rules).map_err(|error| unplayable(&error))?;
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => settings::draw_seed()?,
+    };
+    let store = Store::open_as_counted(&keep.data).map_err(unavailable)?;
+    let new = NewLeague { name: args.name.clone(), rules, seed, at: now() };
+    if keep.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
+        let sentence = format!("there is a league {} in {} already", args.name, keep.data.display());
+        return Err(Failure::new(Exit::BadTournament, sentence));
+    }
+    let name = &args.name;
+    match style {
+        Style::Json => print(&json!({"league": name, "game": game.name, "seats": seats, "season": 1}).to_string()),
+        Style::Pretty | Style::Compact => print(&printable(&format!(
+            "league {name} is founded: {}, season 1; `arena league add {name} PATH…` takes agents into it",
+            game.name
+        ))),
+    }
+}
+
+fn remove(keep: &Keep, name: &str, agents: &[String], style: Style) -> Result<(), Failure> {
+    let (store, league) = keep.open(name)?;
+    let known = keep.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
+    let is_in = |agent: &String| known.iter().any(|known| known.facts.name == *agent && known.removed_at.is_none());
+    // All of them or none.
+    if let Some(stranger) = agents.iter().find(|agent| !is_in(agent)) {
+        let sentence = format!("there is no agent {stranger} in league {name}");
+        return Err(Failure::new(Exit::BadTournament, sentence));
+    }
+    for agent in agents {
+        keep.wait(store.remove_league_agent(league.no, agent.clone(), now())).map_err(unwritten)?;
+    }
+    match style {
+        Style::Json => print(&json!({"league": name, "removed": agents}).to_string()),
+        Style::Pretty | Style::Compact => {
+            let told: Vec<String> = agents
+                .iter()
+                .map(|agent| format!("{agent} is out of league {name}; what it has played stays"))
+                .collect();
+            print(&printable(&told.join("\n")))
+        }
+    }
+}
+
+fn next_season(keep: &Keep, name: &str, style: Style) -> Result<(), Failure> {
+    let (store, league) = keep.open(name)?;
+    let seasons = keep.wait(store.leagues().list_seasons(league.no)).map_err(unavailable)?;
+    let games = seasons.last().map_or(0, |season| season.games);
+    if games == 0 {
+        let sentence =
+            format!("season {} of league {name} has no games yet, so there is nothing to close", league.season);
+        return Err(Failure::new(Exit::BadTournament, sentence));
+    }
+    let next = keep.wait(store.close_league_season(league.no, now())).map_err(unwritten)?;
+    match style {
+        Style::Json => {
+            print(&json!({"league": name, "closed": league.season, "games_played": games, "season": next}).to_string())
+        }
+        Style::Pretty | Style::Compact => print(&printable(&format!(
+            "season {} of league {name} is closed after {games} games; season {next} begins",
+            league.season
+        ))),
+    }
+}
+
+fn show(keep: &Keep, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure> {
+    let (leagues, league) = find_to_show(keep, args.name.as_deref())?;
+    let number = args.season.unwrap_or(league.season);
+    if number > league.season {
+        let sentence =
+            format!("there is no season {number} of league {}: the present one is {}", league.name, league.season);
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    let season = keep.wait(Season::load(&leagues, league, number)).map_err(unavailable)?;
+    let told = report(&season);
+    match (args.csv, args.markdown, style) {
+        (true, ..) => print(season::csv(&told).trim_end()),
+        (_, true, _) => print(season::markdown(&told).trim_end()),
+        (.., Style::Json) => print(&season::json(&told).to_string()),
+        (.., Style::Pretty | Style::Compact) => {
+            print(&printable(&season::title(&told)))?;
+            print(tables::describe(&told).trim_end())
+        }
+    }
+}
+
+/// The league of this name, or else the only one.
+fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Failure> {
+    let Some(leagues) = keep.look()? else {
+        return Err(match name {
+            Some(name) => keep.unknown(name),
+            None => Failure::new(Exit::BadTournament, format_args!("there is no league in {}", keep.data.display())),
+        });
+    };
+    let league = match name {
+        Some(name) => keep.wait(leagues.find(name)).map_err(unavailable)?.ok_or_else(|| keep.unknown(name))?,
+        None => {
+            let mut all = keep.wait(leagues.list()).map_err(unavailable)?;
+            match (all.pop(), all.len()) {
+                (Some(only), 0) => only,
+                (None, _) => {
+                    let sentence = format!("there is no league in {}", keep.data.display());
+                    return Err(Failure::new(Exit::BadTournament, sentence));
+                }
+                (Some(last), _) => {
+                    let names: Vec<&str> = all.iter().chain([&last]).map(|league| league.name.as_str()).collect();
+                    let sentence = format!("which league? There are {}", names.join(", "));
+                    return Err(Failure::new(Exit::Usage, sentence));
+                }
+            }
+        }
+    };
+    Ok((leagues, league))
+}
+
+fn list(keep: &Keep, style: Style) -> Result<(), Failure> {
+    let mut table = Table::new(&["league", "game", "seats", "agents", "season", "games in it", "founded"]);
+    let mut told = Vec::new();
+    if let Some(leagues) = keep.look()? {
+        for league in keep.wait(leagues.list()).map_err(unavailable)? {
+            let agents = keep.wait(leagues.count_present(league.no)).map_err(unavailable)?;
+            let seasons = keep.wait(leagues.list_seasons(league.no)).map_err(unavailable)?;
+            let games = seasons.last().map_or(0, |season| season.games);
+            let League { name, rules, season, created_at, .. } = league;
+            told.push(json!({
+                "name": name, "game": rules.game, "options": rules.options, "seats": rules.seats, "paired": rules.paired,
+                "agents": agents, "season": season, "games_played": games, "created_at": created_at.0,
+            }));
+            let counts = [rules.seats as u64, agents, u64::from(season), games].map(|count| count.to_string());
+            table.row([vec![name, rules.game], counts.to_vec(), vec![utc(created_at.0)]].concat());
+        }
+    }
+    match style {
+        Style::Json => print(&json!(told).to_string()),
+        Style::Pretty | Style::Compact if told.is_empty() => {
+            print(&format!("there is no league in {}", keep.data.display()))
+        }
+        Style::Pretty | Style::Compact => print(&table.right(2..=5).to_string()),
+    }
+}
+
+fn now() -> Timestamp {
+    Environment::system().now()
+}
+
+fn unavailable(error: StoreError) -> Failure {
+    Failure::caused(Exit::StoreUnavailable, &error)
+}
+
+fn unwritten(error: CommitError) -> Failure {
+    Failure::caused(Exit::StoreUnavailable, &error)
+}
+
+fn unplayable(error: &RulesError) -> Failure {
+    Failure::caused(Exit::Usage, error)
+}
+
+/// What to type to go on with a league.
+fn run_line(data: &Path, name: &str) -> String {
+    let quoted = |text: &str| {
+        let is_plain = text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@".contains(char));
+        match is_plain && !text.starts_with('-') {
+            true => text.to_owned(),
+            false => format!("'{}'", text.replace('\'', r"'\''")),
+        }
+    };
+    let data = match data == Settings::default().data {
+        true => String::new(),
+        false => format!(" --data {}", quoted(&data.display().to_string())),
+    };
+    let dashes = if name.starts_with('-') { "-- " } else { "" };
+    format!("arena league run{data} {dashes}{}", quoted(name))
+}

@@ -1,0 +1,120 @@
+//! `arena league add`: agents are found, and each gets a name that nobody else in the league has.
+
+use arena_league::facts_of;
+use arena_match::Agent;
+use arena_store::{LeagueAgent, NewLeagueAgent};
+use serde_json::json;
+
+use super::{Keep, now, unavailable, unwritten};
+use crate::args::AddArgs;
+use crate::exit::{Exit, Failure};
+use crate::matches::settings::{find_agent, find_command, tell_notes};
+use crate::output::{Style, print, printable};
+use crate::tournament::entrants::{check_name, split};
+use crate::tournament::unplayable;
+
+/// Takes the agents that the user named into a league: all or none.
+pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
+    let agents = find(args)?;
+    let (store, league) = keep.open(&args.name)?;
+    let known = keep.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
+    let mut entering: Vec<NewLeagueAgent> = Vec::new();
+    for agent in &agents {
+        let facts = facts_of(agent, &keep.data).map_err(|error| unplayable(&error))?;
+        if entering.iter().any(|other| other.name == facts.name) {
+            let sentence = format!("two agents are called {}; name them: NAME=PATH", facts.name);
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        check_place(&facts, &known, args)?;
+        entering.push(facts);
+    }
+    tell_notes(&agents);
+    for facts in entering {
+        let before = known.iter().filter(|agent| agent.facts.name == facts.name).count();
+        let entered = keep.wait(store.enter_league_agent(league.no, facts, now())).map_err(unwritten)?;
+        tell(&entered, before, &args.name, style)?;
+    }
+    Ok(())
+}
+
+/// The agents of the arguments, each under the name that it shall have.
+fn find(args: &AddArgs) -> Result<Vec<Agent>, Failure> {
+    let mut texts = args.agents.clone();
+    // A name without a path is that of the command line.
+    let command_name = match texts.last().and_then(|text| text.strip_suffix('=')) {
+        Some(name) if !args.command.is_empty() => {
+            let name = name.to_owned();
+            texts.pop();
+            Some(name)
+        }
+        _ => None,
+    };
+    let mut agents = Vec::new();
+    let mut take = |mut agent: Agent, name: Option<&str>| -> Result<(), Failure> {
+        name.unwrap_or(&agent.name.clone()).clone_into(&mut agent.name);
+        agent.dialect = args.dialect.unwrap_or(agent.dialect);
+        agent.version = args.version.clone().or(agent.version);
+        check_name("an agent's name", &agent.name)?;
+        agents.push(agent);
+        Ok(())
+    };
+    for text in &texts {
+        let (name, path) = split(text);
+        take(find_agent(path)?, name)?;
+    }
+    if !args.command.is_empty() {
+        take(find_command(&args.command)?, command_name.as_deref())?;
+    }
+    match (agents.len(), &args.version) {
+        (0, _) => Err(Failure::new(Exit::Usage, "which agents? Name a file, a folder, an address or a command line")),
+        (2.., Some(_)) => Err(Failure::new(Exit::Usage, "--version is of one agent; add the others by themselves")),
+        _ => Ok(agents),
+    }
+}
+
+/// Refuses an agent whose name another one has in the league. Its own next version may take its place, if that is meant.
+fn check_place(facts: &NewLeagueAgent, known: &[LeagueAgent], args: &AddArgs) -> Result<(), Failure> {
+    let namesake = known.iter().find(|agent| agent.facts.name == facts.name && agent.removed_at.is_none());
+    let Some(namesake) = namesake else { return Ok(()) };
+    let (name, path, league) = (&facts.name, &namesake.facts.path, &args.name);
+    if namesake.facts == *facts {
+        let sentence = format!("{name} is in league {league} already, as it is");
+        return Err(Failure::new(Exit::BadTournament, sentence));
+    }
+    // At the same place it is the same agent, whatever has become of it.
+    if args.version.is_some() || namesake.facts.path == facts.path {
+        return Ok(());
+    }
+    let sentence = format!(
+        "there is an agent {name} in league {league} already, at {path}; --version V makes this one its next version, and \
+         NAME=PATH gives it another name"
+    );
+    Err(Failure::new(Exit::BadTournament, sentence))
+}
+
+/// Says what became of an agent; `before`: how many versions of its name there were.
+fn tell(entered: &LeagueAgent, before: usize, league: &str, style: Style) -> Result<(), Failure> {
+    let LeagueAgent { generation, facts, .. } = entered;
+    let is_new = *generation as usize > before;
+    if style == Style::Json {
+        let told = json!({
+            "league": league, "agent": facts.name, "version": facts.version, "generation": generation, "new": is_new,
+            "agent_path": facts.path, "sha256": facts.sha256,
+        });
+        return print(&told.to_string());
+    }
+    let (name, version) = (&facts.name, version_of(entered));
+    print(&printable(&match (is_new, before) {
+        (true, 0) => format!("{name} is in league {league}"),
+        (true, _) => format!("{name} is in league {league} as its version {version}, which has no games yet"),
+        (false, _) => format!("{name} is back in league {league} as its version {version}, with what that has played"),
+    }))
+}
+
+/// How a version is told of: what it is called, and which it is.
+pub fn version_of(agent: &LeagueAgent) -> String {
+    match &agent.facts.version {
+        Some(version) => format!("{version} (#{})", agent.generation),
+        None => format!("#{}", agent.generation),
+    }
+}

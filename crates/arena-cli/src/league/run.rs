@@ -1,0 +1,158 @@
+//! `arena league run`: looks after the agents, plays, and tells how it goes.
+
+use std::time::Instant;
+
+use arena_league::{
+    Change, Ended, Event, How, PlayError, Season, Until, check_agents, check_rules, line, play, report,
+};
+use arena_match::cores;
+use arena_report::season;
+use arena_store::{League, Store};
+use serde_json::{Value, json};
+
+use super::add::version_of;
+use super::{Keep, now, run_line, tables, unavailable, unplayable, unwritten};
+use crate::args::{Affinity, RunLeagueArgs};
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::matches::settings::{self, search_path};
+use crate::matches::{explain, files};
+use crate::output::{Style, note, print, printable};
+
+/// Plays a league on.
+pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
+    let began = Instant::now();
+    let (store, league) = keep.open(&args.name)?;
+    check_rules(&league.rules).map_err(|error| unplayable(&error))?;
+    files::allow(args.concurrency as usize, league.rules.seats)?;
+    let mut season = ready(keep, &store, league)?;
+    check_enough(&season)?;
+    let [stop, called_off] = interrupt::flags([
+        "finishing the games that run; once more to stop at once",
+        "stopping, the games that run are lost; once more to kill this program",
+    ])?;
+    let places = match args.affinity {
+        Affinity::Share => cores(),
+        Affinity::Any => Vec::new(),
+    };
+    let launcher = settings::launcher()?;
+    let how = How {
+        launcher: &launcher,
+        concurrency: args.concurrency as usize,
+        cores: &places,
+        stop: &stop,
+        called_off: &called_off,
+        clock: &now,
+        data: &keep.data,
+    };
+    let until = Until { games: args.games, at: args.time.map(|time| began + time), margin: args.until_margin };
+    if style != Style::Json {
+        print(&printable(&season::title(&report(&season))))?;
+    }
+    let before = season.games().len();
+    let told = |season: &Season, event: Event<'_>| tell(season, &event, before, args.table_every, style);
+    let played = play(&store, keep.runtime.handle(), &mut season, &how, until, told);
+    let games = season.games().len() - before;
+    end(&season, style)?;
+    match played {
+        Ok(Ended::Reached) => check_enough(&season),
+        Ok(Ended::Stopped) => {
+            let (games, line) = (counted(games), run_line(&keep.data, &args.name));
+            Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to go on: {line}")))
+        }
+        Err(PlayError::Told(failure)) => Err(failure),
+        Err(PlayError::Rules(error)) => Err(unplayable(&error)),
+        Err(PlayError::Store(error)) => Err(unavailable(error)),
+        Err(PlayError::Keep(error)) => Err(unwritten(error)),
+        Err(PlayError::Fit(error)) => Err(Failure::caused(Exit::BadTournament, &error)),
+        Err(PlayError::Match(error)) => Err(explain(error)),
+    }
+}
+
+/// The present season with all agents that are there and what they were; says of the others what becomes of them.
+fn ready(keep: &Keep, store: &Store, league: League) -> Result<Season, Failure> {
+    let checked = keep.wait(check_agents(store, league.no, &keep.data, &search_path(), now()));
+    let changes = checked.map_err(|error| Failure::caused(Exit::StoreUnavailable, &error))?;
+    let number = league.season;
+    let mut season = keep.wait(Season::load(&store.leagues(), league, number)).map_err(unavailable)?;
+    for change in changes {
+        match change {
+            Change::NextVersion { before, now } => {
+                let (name, old, new) = (&now.facts.name, version_of(&before), version_of(&now));
+                let goes_on = if now.no < before.no { "goes on" } else { "begins" };
+                note(&format!(
+                    "the files of {name} were changed: its version {new} {goes_on}, and {old} keeps its results"
+                ));
+            }
+            Change::Absent { agent, reason } => {
+                note(&format!("{} plays no games for now: {reason}", agent.facts.name));
+                season.excuse(agent.no);
+            }
+        }
+    }
+    Ok(season)
+}
+
+/// Refuses to play, or to have played all, with fewer agents than a game needs.
+fn check_enough(season: &Season) -> Result<(), Failure> {
+    let (ready, seats, name) = (season.ready().count(), season.league().rules.seats, &season.league().name);
+    if ready >= seats {
+        return Ok(());
+    }
+    let agents = match ready {
+        0 => "no agent".to_owned(),
+        1 => "1 agent".to_owned(),
+        ready => format!("{ready} agents"),
+    };
+    let sentence = format!(
+        "league {name} has {agents} that can play, and a game needs {seats}; `arena league add {name} PATH…` adds some"
+    );
+    Err(Failure::new(Exit::BadTournament, sentence))
+}
+
+fn tell(season: &Season, event: &Event<'_>, before: usize, table_every: usize, style: Style) -> Result<(), Failure> {
+    match (event, style) {
+        (Event::Changed(agent), _) => {
+            let name = &agent.facts.name;
+            note(&format!(
+                "the files of {name} were changed while it plays; the next run goes on with them, and this one without {name}"
+            ));
+            Ok(())
+        }
+        (Event::Played(game), Style::Json) => {
+            let seats = game.seats.iter().filter_map(|seat| {
+                let agent = &season.agents()[season.place(seat.agent)?];
+                Some(json!({
+                    "agent": agent.facts.name, "version": agent.facts.version, "generation": agent.generation, "rank": seat.rank,
+                    "score": seat.score, "verdict": seat.verdict, "detail": seat.detail, "faults": seat.faults,
+                }))
+            });
+            let told = json!({
+                "number": game.number, "season": game.season, "meeting": game.meeting, "leg": game.leg, "seed": game.seed.reveal(),
+                "epochs": game.epochs, "termination": game.termination, "winner": game.winner, "took_ms": game.took_ms,
+                "seats": seats.collect::<Vec<Value>>(),
+            });
+            print(&told.to_string())
+        }
+        (Event::Played(game), Style::Pretty | Style::Compact) => {
+            print(&line(season, game))?;
+            let played = season.games().len() - before;
+            match table_every > 0 && played.is_multiple_of(table_every) {
+                true => print(&tables::standings(&report(season))),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+fn end(season: &Season, style: Style) -> Result<(), Failure> {
+    let told = report(season);
+    match style {
+        Style::Json => print(&season::json(&told).to_string()),
+        Style::Pretty | Style::Compact => print(tables::describe(&told).trim_end()),
+    }
+}
+
+fn counted(games: usize) -> String {
+    if games == 1 { "1 game".to_owned() } else { format!("{games} games") }
+}

@@ -1,0 +1,246 @@
+//! Tournaments that a server plays: agents are uploaded and run in the sandbox, and whatever happens to the server, a tournament comes to
+//! the same end. Who may do what is tested in `arena-server`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_testkit::{Answer, Client, known_admin_token};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::program::{Running, file, folder, run};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An agent that plays a game of snake of its own, and says so.
+const BOT: &str = r#"
+import json, sys, time
+sys.stderr.write("what nobody else may know: SALT\n")
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        reply = {"pong": "pong"}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        reply = {"agent_id": me}
+    elif "world_state" in message:
+        time.sleep(0.005)
+        turn = (message["world_state"]["epoch"] // SALT + SALT) % 4
+        reply = {"agent_id": me, "actions": [{"action": "move", "move": ["UP", "RIGHT", "DOWN", "LEFT"][turn]}]}
+    else:
+        break
+    print(json.dumps(reply), flush=True)
+"#;
+
+/// A server that plays tournaments of whoever has the token.
+struct Hall {
+    server: Running,
+    client: Client,
+}
+
+impl Hall {
+    fn start(data: &Path) -> Hall {
+        let settings = "[tournaments]\nenabled = true\nconcurrency = 2\n";
+        let config = file(data, "arena.toml", settings);
+        let store = data.join("store");
+        let args = ["serve", "--listen", "127.0.0.1:0", "--data", store.to_str().unwrap(), "--config", &config];
+        let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
+        let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+        Hall { server, client: Client::new(address) }
+    }
+
+    fn post(&self, path: &str, kind: &str, body: &[u8]) -> Answer {
+        let token = known_admin_token();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\n\
+             Content-Length: {}\r\n\r\n",
+            token.reveal(),
+            body.len()
+        );
+        self.client.raw(&[head.as_bytes(), body].concat()).unwrap()
+    }
+
+    #[track_caller]
+    fn upload(&self, query: &str, body: &[u8]) -> Value {
+        created(&self.post(&format!("/api/agents?{query}"), "application/octet-stream", body))
+    }
+
+    #[track_caller]
+    fn create(&self, order: &Value) -> String {
+        let made = created(&self.post("/api/tournaments", "application/json", order.to_string().as_bytes()));
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    fn find(&self, id: &str) -> Value {
+        self.client.get(&format!("/api/tournaments/{id}")).ok()
+    }
+
+    #[track_caller]
+    fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let told = self.find(id);
+            if is_such(&told) {
+                return told;
+            }
+            assert!(Instant::now() < until, "it stays {told}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What came of a tournament, without what depends on the clock and on what ids were drawn.
+    fn results(&self, id: &str) -> (Value, Vec<Value>) {
+        let mut standings = self.client.get(&format!("/api/tournaments/{id}/standings")).ok();
+        for line in standings["standings"].as_array_mut().unwrap() {
+            line.as_object_mut().unwrap().remove("agent_path");
+        }
+        let mut matches = self.client.get(&format!("/api/tournaments/{id}/matches?limit=100")).ok()["matches"].take();
+        for game in matches.as_array_mut().unwrap() {
+            for name in ["tookMs", "waitedMs", "longestStepMs"] {
+                game.as_object_mut().unwrap().remove(name);
+            }
+        }
+        (standings, matches.as_array().unwrap().clone())
+    }
+}
+
+#[track_caller]
+fn created(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()
+}
+
+fn bot(salt: u32) -> String {
+    BOT.replace("SALT", &salt.to_string())
+}
+
+fn order(agents: &[Value], more: Value) -> Value {
+    let ids: Vec<&Value> = agents.iter().map(|agent| &agent["id"]).collect();
+    let mut order = json!({ "game": "snake", "agents": ids, "seed": 3, "options": { "n_epochs": 12 } });
+    order.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    order
+}
+
+/// Waits until no process names this folder any more.
+#[track_caller]
+fn nothing_is_left(data: &Path) {
+    let name = data.to_str().unwrap();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        let left: Vec<String> =
+            lines.map(|line| String::from_utf8_lossy(&line).into_owned()).filter(|line| line.contains(name)).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < until, "{left:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
+    let data = folder();
+    let hall = Hall::start(data.path());
+    let one = hall.upload("filename=one.py", bot(1).as_bytes());
+    assert_eq!((&one["name"], &one["files"], &one["kind"]), (&json!("one"), &json!(1), &json!("files")));
+    // A folder, as people pack it; and one that looks around before it plays.
+    let around = format!(
+        "import os, sys\nsys.stderr.write(repr([os.path.exists({:?}), os.path.exists({:?})]) + '\\n')\n{}",
+        data.path().join("store"),
+        data.path().join("store/agents").join(one["id"].as_str().unwrap()),
+        bot(2)
+    );
+    let source = data.path().join("two");
+    fs::create_dir(&source).unwrap();
+    file(&source, "agent.py", &around);
+    file(&source, "manifest.json", r#"{"name": "Two", "version": "1.2"}"#);
+    let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
+    let two = hall.upload("", &packed.stdout);
+    assert_eq!((&two["name"], &two["version"], &two["files"]), (&json!("Two"), &json!("1.2"), &json!(2)));
+    let refuse = |query: &str, body: &[u8], sentence: &str| {
+        let answer = hall.post(&format!("/api/agents?{query}"), "application/octet-stream", body);
+        assert_eq!(answer.refusal(), (400, "INVALID_AGENT".to_owned()));
+        assert_eq!(answer.json()["error"], sentence);
+    };
+    refuse("filename=notes.txt", b"hello", "files/notes.txt isn't executable (chmod +x makes it so)");
+    refuse("filename=a.py&name=%20x", b"1", "a name has 1 to 64 characters and no space around it");
+    file(&source, "manifest.json", r#"{"channel": "http", "url": "http://127.0.0.1:1/"}"#);
+    let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
+    refuse("", &packed.stdout, "its manifest leads to a server; name that by its url");
+
+    let id = hall.create(&order(&[one.clone(), two.clone()], json!({})));
+    let told = hall.wait(&id, |told| told["state"] != "queued" && told["state"] != "running");
+    assert_eq!(told["state"], "complete", "{told}");
+    let (standings, matches) = hall.results(&id);
+    assert_eq!((standings["games_played"].as_u64(), matches.len()), (Some(2), 2));
+    assert!(matches.iter().all(|game| game["verdicts"] == json!([null, null])), "{matches:?}");
+    let seat = matches[0]["agents"].as_array().unwrap().iter().position(|name| name == "Two").unwrap();
+    let path = format!("/api/tournaments/{id}/matches/1/logs/{seat}");
+    let log = hall.client.get_with(two["ownerKey"].as_str().unwrap(), &path);
+    // The folders above its own are there, and nothing else in them.
+    assert_eq!(log.text(), "[True, False]\nwhat nobody else may know: 2\n");
+    assert_eq!(hall.client.get_with(one["ownerKey"].as_str().unwrap(), &path).status, 401);
+    // The replay holds what was played, and nothing of this machine.
+    let replay = hall.client.get(&format!("/api/tournaments/{id}/matches/1/replay"));
+    assert!(!replay.text().contains(data.path().to_str().unwrap()) && !replay.text().contains("nobody else"));
+    let kept = file(data.path(), "replay.jsonl", replay.text());
+    assert_eq!(run(&["replay", "verify", &kept]).code, 0);
+}
+
+#[test]
+fn a_server_that_is_killed_or_stopped_goes_on_to_the_same_standings() {
+    let salts = [1, 2, 3];
+    let more = json!({ "rounds": 3, "format": "round-robin" });
+    let whole = folder();
+    let hall = Hall::start(whole.path());
+    let agents: Vec<Value> =
+        salts.iter().map(|salt| hall.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
+    let id = hall.create(&order(&agents, more.clone()));
+    hall.wait(&id, |told| told["state"] == "complete");
+    let expected = hall.results(&id);
+    assert_eq!(expected.1.len(), 18);
+    drop(hall);
+
+    let broken = folder();
+    let mut hall = Hall::start(broken.path());
+    let agents: Vec<Value> =
+        salts.iter().map(|salt| hall.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
+    let id = hall.create(&order(&agents, more));
+    let fourth = hall.upload("filename=bot4.py", bot(4).as_bytes());
+    let failing = hall.create(&order(&[agents[0].clone(), fourth.clone()], json!({})));
+    let last = hall.create(&order(&agents[..2], json!({})));
+    for (round, signal) in [Signal::KILL, Signal::TERM, Signal::KILL].into_iter().enumerate() {
+        let games = 3 + 4 * round as u64;
+        hall.wait(&id, |told| told["gamesPlayed"].as_u64() >= Some(games));
+        hall.server.signal(signal);
+        let begun = Instant::now();
+        let status = hall.server.ended();
+        if signal == Signal::TERM {
+            assert!(status.success(), "{status}");
+            assert!(begun.elapsed() < Duration::from_secs(10));
+        }
+        nothing_is_left(&broken.path().join("store/agents"));
+        // What a later tournament needs is taken away.
+        let files = broken.path().join("store/agents").join(fourth["id"].as_str().unwrap()).join("files");
+        let _ = fs::remove_dir_all(files);
+        hall = Hall::start(broken.path());
+        assert!(hall.find(&id)["gamesPlayed"].as_u64() >= Some(games));
+    }
+    hall.wait(&id, |told| told["state"] == "complete");
+    assert_eq!(hall.results(&id), expected);
+    let told = hall.wait(&failing, |told| told["state"] != "queued" && told["state"] != "running");
+    assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("failed"), &json!(0)));
+    let reason = format!(
+        "agent bot4: agents/{}/files/bot4.py: No such file or directory (os error 2)",
+        fourth["id"].as_str().unwrap()
+    );
+    assert_eq!(told["reason"], reason);
+    hall.wait(&last, |told| told["state"] == "complete");
+}

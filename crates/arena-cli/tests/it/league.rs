@@ -1,0 +1,493 @@
+//! `arena league`: agents come and go, results stay, and whatever happens to the program none is lost or counted twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use arena_store::{LeagueGame, Leagues};
+use expect_test::{Expect, expect};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Run, Running, arena, run};
+use crate::tournament::{Lab, signal};
+
+/// A folder with agents and with a league of them.
+struct Club {
+    lab: Lab,
+    data: String,
+}
+
+impl Club {
+    /// A league `ladder` of short games of snake.
+    fn founded(more: &[&str]) -> Club {
+        let lab = Lab::new();
+        let club = Club { data: lab.text("data"), lab };
+        let create = ["create", "ladder", "--game", "snake", "--seed", "3", "--set", "n_epochs=12"];
+        let told = club.ask(&[&create, more].concat());
+        assert_eq!(told.code, 0, "{told:#?}");
+        club
+    }
+
+    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        [&["league"], args, &["--data", &self.data]].concat()
+    }
+
+    fn ask(&self, args: &[&str]) -> Run {
+        // Behind `--` options are the agent's.
+        match args.iter().position(|arg| *arg == "--") {
+            Some(at) => run(&[&self.args(&args[..at])[..], &args[at..]].concat()),
+            None => run(&self.args(args)),
+        }
+    }
+
+    /// Asks, and compares exit code, stdout and stderr.
+    #[track_caller]
+    fn check(&self, args: &[&str], expected: Expect) {
+        let told = self.ask(args);
+        let root = self.lab.0.path().to_str().unwrap();
+        let text = format!("{}\n{}{}", told.code, told.stdout, told.stderr).replace(root, "ROOT");
+        expected.assert_eq(text.trim_end());
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        arena(&self.args(args)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The games of a season, as the store has them.
+    fn games(&self, season: u32) -> Vec<LeagueGame> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let leagues = Leagues::beside_others(self.lab.path("data").as_path()).unwrap().unwrap();
+        runtime.block_on(async {
+            let league = leagues.find("ladder").await.unwrap().unwrap();
+            leagues.list_games(league.no, season).await.unwrap()
+        })
+    }
+
+    fn show(&self, season: &str) -> Value {
+        self.ask(&["show", "ladder", "--season", season, "--json"]).json()
+    }
+
+    /// Waits until so many games have been played in season 1.
+    fn wait_for(&self, games: usize) {
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while self.games(1).len() < games {
+            assert!(std::time::Instant::now() < until, "there is no game {games}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// What a game came to, without what the clock says of it.
+fn outcome(game: &LeagueGame) -> String {
+    let seats: Vec<_> = game.seats.iter().map(|seat| (seat.agent, seat.rank, seat.score, seat.verdict)).collect();
+    format!("{} {} {} {} {seats:?}", game.meeting, game.leg, game.seed.reveal(), game.epochs)
+}
+
+#[test]
+fn a_league_from_its_founding_to_its_second_season() {
+    let club = Club::founded(&[]);
+    let (a, b, c) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0), club.lab.bot("c", 3, 0.0));
+    club.check(
+        &["add", "ladder", &a, &b, &format!("late={c}")],
+        expect![[r#"
+        0
+        a is in league ladder
+        b is in league ladder
+        late is in league ladder"#]],
+    );
+    let played = club.ask(&["run", "ladder", "--games", "7", "--table-every", "0"]);
+    assert_eq!((played.code, played.stderr.as_str()), (0, ""), "{played:#?}");
+    let lines: Vec<&str> = played.stdout.lines().filter(|line| line.starts_with("Finished")).collect();
+    assert_eq!(lines.len(), 8, "the last meeting is finished: {lines:#?}");
+    club.check(
+        &["rm", "ladder", "b"],
+        expect![[r#"
+        0
+        b is out of league ladder; what it has played stays"#]],
+    );
+    club.check(
+        &["show"],
+        expect![[r#"
+        0
+        ladder: snake, paired games, season 1
+        8 games played, the season goes on:
+        ┌──────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name    Elo     ±   rank may be   games   wins   losses   draws   points   score %   gone │
+        ╞══════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   a        63   257           1-3       6      3        2       1      3.5      58.3        │
+        │   1=   late     63   257           1-3       6      3        2       1      3.5      58.3        │
+        │   1=   b      -127   190           1-3       4      0        2       2        1      25.0   gone │
+        └──────────────────────────────────────────────────────────────────────────────────────────────────┘
+        ┌──────────────────────────────┐
+        │            a    late       b │
+        ╞══════════════════════════════╡
+        │ a          ·     2/4   1.5/2 │
+        │ late     2/4       ·   1.5/2 │
+        │ b      0.5/2   0.5/2       · │
+        └──────────────────────────────┘"#]],
+    );
+    club.check(
+        &["show", "ladder", "--csv"],
+        expect![[r#"
+        0
+        rank,name,Elo,±,rank may be,games,wins,losses,draws,points,score %,gone
+        1=,a,63,257,1-3,6,3,2,1,3.5,58.3,
+        1=,late,63,257,1-3,6,3,2,1,3.5,58.3,
+        1=,b,-127,190,1-3,4,0,2,2,1,25.0,gone"#]],
+    );
+    club.check(
+        &["show", "ladder", "--markdown"],
+        expect![[r#"
+        0
+        ladder: snake, paired games, season 1
+
+        8 games played, the season goes on.
+
+        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | gone |
+        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+        | 1= | a | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
+        | 1= | late | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
+        | 1= | b | -127 | 190 | 1-3 | 4 | 0 | 2 | 2 | 1 | 25.0 | gone |
+
+        |  | a | late | b |
+        |---|--:|--:|--:|
+        | a | · | 2/4 | 1.5/2 |
+        | late | 2/4 | · | 1.5/2 |
+        | b | 0.5/2 | 0.5/2 | · |"#]],
+    );
+    club.check(
+        &["season", "ladder"],
+        expect![[r#"
+        0
+        season 1 of league ladder is closed after 8 games; season 2 begins"#]],
+    );
+    club.check(
+        &["season", "ladder"],
+        expect![[r#"
+        13
+        error: season 2 of league ladder has no games yet, so there is nothing to close"#]],
+    );
+    let second = club.ask(&["run", "ladder", "--games", "2", "--json"]);
+    assert_eq!(second.code, 0, "{second:#?}");
+    let told: Vec<Value> = second.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&told[0]["number"], &told[1]["number"], told.len()), (&9.into(), &10.into(), 3));
+    let names = |told: &Value| -> BTreeSet<String> {
+        told["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&told[2]), BTreeSet::from(["a".to_owned(), "late".to_owned()]));
+    assert_eq!(names(&club.show("1")).len(), 3, "the first season is what it was");
+    let list = club.ask(&["list"]);
+    assert!(list.stdout.contains("ladder") && list.stdout.contains("snake"), "{list:#?}");
+    let folder = club.lab.path("data");
+    assert!(!fs::read_dir(&folder).unwrap().any(|entry| entry.unwrap().file_name() == "replays"));
+}
+
+#[test]
+fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
+    let club = Club::founded(&[]);
+    for salt in 1..=4 {
+        let bot = club.lab.bot(&format!("bot{salt}"), salt, 0.0);
+        assert_eq!(club.ask(&["add", "ladder", &bot]).code, 0);
+    }
+    // The name of the folder is random.
+    let mut random = club.data.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut told = BTreeMap::new();
+    for round in 0..10 {
+        let concurrency = if round % 2 == 0 { "1" } else { "3" };
+        let mut child = club.start(&["run", "ladder", "--concurrency", concurrency, "--table-every", "0"]);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        thread::sleep(Duration::from_millis(100 + (random >> 33) % 900));
+        signal(&child, Signal::KILL);
+        let mut said = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        child.wait().unwrap();
+        for line in said.lines().filter_map(|line| line.strip_prefix("Finished game ")) {
+            let (number, rest) = line.split_once(' ').unwrap();
+            assert_eq!(told.insert(number.parse::<u64>().unwrap(), rest.to_owned()), None, "twice: {line}");
+        }
+    }
+    let end = club.ask(&["run", "ladder", "--games", "1"]);
+    assert_eq!(end.code, 0, "{end:#?}");
+    let games = club.games(1);
+    let numbers: Vec<u64> = games.iter().map(|game| game.number).collect();
+    assert_eq!(numbers, (1..=games.len() as u64).collect::<Vec<_>>());
+    assert!(told.keys().all(|number| numbers.contains(number)), "what was told is kept");
+    let mut meetings: BTreeMap<u64, Vec<&LeagueGame>> = BTreeMap::new();
+    for game in &games {
+        meetings.entry(game.meeting).or_default().push(game);
+    }
+    for (number, legs) in &meetings {
+        let mut seen: Vec<usize> = legs.iter().map(|game| game.leg).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2], "meeting {number}");
+        let agents = |game: &LeagueGame| game.seats.iter().map(|seat| seat.agent).collect::<Vec<_>>();
+        let (one, mut two) = (agents(legs[0]), agents(legs[1]));
+        two.reverse();
+        assert_eq!((one, legs[0].seed.reveal()), (two, legs[1].seed.reveal()), "meeting {number}");
+    }
+    assert_eq!(club.show("1")["games_played"], games.len());
+}
+
+#[test]
+fn the_same_games_are_played_wherever_it_was_broken_off() {
+    let whole = Club::founded(&[]);
+    let broken = Club::founded(&[]);
+    for club in [&whole, &broken] {
+        for salt in 1..=3 {
+            let bot = club.lab.bot(&format!("bot{salt}"), salt, 0.0);
+            assert_eq!(club.ask(&["add", "ladder", &bot]).code, 0);
+        }
+    }
+    assert_eq!(whole.ask(&["run", "ladder", "--games", "10"]).code, 0);
+    let child = broken.start(&["run", "ladder"]);
+    broken.wait_for(3);
+    signal(&child, Signal::INT);
+    let stopped = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(130), "{stderr}");
+    let so_far = broken.games(1).len();
+    let line =
+        format!("error: stopped after {so_far} games; to go on: arena league run --data {} ladder\n", broken.data);
+    assert_eq!(stderr, format!("note: finishing the games that run; once more to stop at once\n{line}"));
+    let left = 10_usize.saturating_sub(so_far).max(1).to_string();
+    assert_eq!(broken.ask(&["run", "ladder", "--games", &left]).code, 0);
+    let outcomes = |club: &Club| -> Vec<String> { club.games(1).iter().take(10).map(outcome).collect() };
+    assert_eq!(outcomes(&whole), outcomes(&broken));
+}
+
+#[test]
+fn changed_files_are_another_version_and_what_is_gone_waits() {
+    let club = Club::founded(&[]);
+    let (a, b, c) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0), club.lab.bot("c", 3, 0.0));
+    assert_eq!(club.ask(&["add", "ladder", &a, &b, &c]).code, 0);
+    assert_eq!(club.ask(&["run", "ladder", "--games", "6"]).code, 0);
+    let first = club.show("1");
+    let elsewhere = club.lab.bot("d", 4, 0.0);
+    // Another file under the same name isn't meant by accident.
+    club.check(&["add", "ladder", &format!("a={elsewhere}")], expect![[r#"
+        13
+        error: there is an agent a in league ladder already, at ROOT/a.py; --version V makes this one its next version, and NAME=PATH gives it another name"#]]);
+    club.lab.bot("a", 7, 0.0);
+    fs::rename(&c, club.lab.path("c.away")).unwrap();
+    let notes = club.ask(&["run", "ladder", "--games", "4"]);
+    let root = club.lab.0.path().to_str().unwrap();
+    assert_eq!(notes.code, 0, "{notes:#?}");
+    expect![[r#"
+        note: the files of a were changed: its version #2 begins, and #1 keeps its results
+        note: c plays no games for now: ROOT/c.py can't be read: No such file or directory (os error 2)
+    "#]]
+    .assert_eq(&notes.stderr.replace(root, "ROOT"));
+    club.check(
+        &["add", "ladder", &format!("b={elsewhere}"), "--version", "2.0"],
+        expect![[r#"
+        0
+        b is in league ladder as its version 2.0 (#2), which has no games yet"#]],
+    );
+    fs::rename(club.lab.path("c.away"), &c).unwrap();
+    club.lab.bot("a", 1, 0.0);
+    let back = club.ask(&["run", "ladder", "--games", "2"]);
+    expect![[r#"
+        note: the files of a were changed: its version #1 goes on, and #2 keeps its results
+    "#]]
+    .assert_eq(&back.stderr);
+    // No line of the first four games has changed but by further games; versions have lines of their own.
+    let line = |told: &Value, label: &str| -> Option<u64> {
+        let lines = told["standings"].as_array().unwrap();
+        lines.iter().find(|line| line["label"] == label).map(|line| line["games"].as_u64().unwrap())
+    };
+    let last = club.show("1");
+    let labels: BTreeSet<&str> =
+        last["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap()).collect();
+    expect![[r#"{"a #1", "a #2", "b #1", "b 2.0", "c"}"#]].assert_eq(&format!("{labels:?}"));
+    assert!(line(&last, "a #1") >= line(&first, "a"));
+    assert!(line(&last, "a #2") >= Some(2));
+}
+
+#[test]
+fn files_that_change_while_an_agent_plays_end_its_run() {
+    let club = Club::founded(&[]);
+    let (a, b, c) = (club.lab.bot("a", 1, 0.05), club.lab.bot("b", 2, 0.05), club.lab.bot("c", 3, 0.05));
+    assert_eq!(club.ask(&["add", "ladder", &a, &b, &c]).code, 0);
+    let child = club.start(&["run", "ladder", "--games", "9"]);
+    club.wait_for(2);
+    club.lab.bot("a", 5, 0.0);
+    let ended = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{stderr}");
+    expect![[r#"
+        note: the files of a were changed while it plays; the next run goes on with them, and this one without a
+    "#]]
+    .assert_eq(&stderr);
+    // With the next change too few are left.
+    let child = club.start(&["run", "ladder"]);
+    let before = club.games(1).len();
+    club.wait_for(before + 1);
+    club.lab.bot("a", 6, 0.0);
+    club.lab.bot("b", 6, 0.0);
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(13), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn four_at_a_table_and_single_games() {
+    let club = Club::founded(&["--seats", "4", "--no-pairs"]);
+    for salt in 1..=5 {
+        assert_eq!(club.ask(&["add", "ladder", &club.lab.bot(&format!("bot{salt}"), salt, 0.0)]).code, 0);
+    }
+    assert_eq!(club.ask(&["run", "ladder", "--games", "3", "--concurrency", "2"]).code, 0);
+    let games = club.games(1);
+    assert_eq!(games.len(), 3);
+    assert!(games.iter().all(|game| game.seats.len() == 4 && game.leg == 1), "{games:?}");
+    assert_eq!(club.show("1")["standings"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_margin_or_a_time_ends_a_run() {
+    let club = Club::founded(&[]);
+    let (a, b) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 1, 0.0));
+    assert_eq!(club.ask(&["add", "ladder", &a, &b]).code, 0);
+    // Equal agents draw, or win in turn.
+    let wide = club.ask(&["run", "ladder", "--until-margin", "400", "--games", "60"]);
+    assert_eq!(wide.code, 0, "{wide:#?}");
+    let played = club.games(1).len();
+    assert!((2..60).contains(&played), "{played}");
+    assert_eq!(club.ask(&["run", "ladder", "--until-margin", "400"]).code, 0, "nothing is left to do");
+    assert_eq!(club.games(1).len(), played);
+    assert_eq!(club.ask(&["run", "ladder", "--for", "1s", "--until-margin", "0.001"]).code, 0);
+    assert!(club.games(1).len() > played);
+}
+
+#[test]
+fn one_process_writes_and_others_look_on() {
+    let club = Club::founded(&[]);
+    let (a, b) = (club.lab.bot("a", 1, 0.02), club.lab.bot("b", 2, 0.02));
+    assert_eq!(club.ask(&["add", "ladder", &a, &b]).code, 0);
+    let mut child = club.start(&["run", "ladder"]);
+    club.wait_for(2);
+    let refused = club.ask(&["rm", "ladder", "a"]);
+    assert_eq!((refused.code, refused.stderr.contains("is in use by another arena")), (6, true), "{refused:#?}");
+    assert_eq!(club.ask(&["show", "ladder"]).code, 0);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    let server = Running::serve(&club.lab.path("data"));
+    let refused = club.ask(&["run", "ladder"]);
+    assert_eq!((refused.code, refused.stderr.contains("is in use by another arena")), (6, true), "{refused:#?}");
+    assert_eq!(club.ask(&["list"]).code, 0);
+    drop(server);
+}
+
+#[test]
+fn what_no_league_can_be_is_told() {
+    let club = Club::founded(&[]);
+    let (a, b) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0));
+    club.check(
+        &["create", "ladder", "--game", "snake"],
+        expect![[r#"
+        13
+        error: there is a league ladder in ROOT/data already"#]],
+    );
+    club.check(
+        &["create", "x", "--game", "go"],
+        expect![[r#"
+            2
+            error: there is no game `go`; there are snake, chess, food_catcher, cherry_picker, psi, ultimatum, millionaire, dining-cryptographers"#]],
+    );
+    club.check(
+        &["create", " x", "--game", "snake"],
+        expect![[r#"
+        2
+        error: a league's name has 1 to 64 characters and no space around it, not ` x`"#]],
+    );
+    club.check(
+        &["create", "x", "--game", "chess", "--seats", "3"],
+        expect![[r#"
+        2
+        error: chess is played by 2 agents, and not by 3"#]],
+    );
+    club.check(
+        &["create", "x", "--game", "food_catcher", "--seats", "1"],
+        expect![[r#"
+        2
+        error: food_catcher is played by 2 to 4 agents, and not by 1"#]],
+    );
+    club.check(
+        &["create", "x", "--game", "snake", "--set", "n_epochs=-1"],
+        expect![[r#"
+        2
+        error: snake, option `n_epochs`: invalid value: integer `-1`, expected u64"#]],
+    );
+    for verb in [&["add", "x", a.as_str()][..], &["rm", "x", "a"], &["run", "x"], &["show", "x"], &["season", "x"]] {
+        let told = club.ask(verb);
+        assert_eq!(told.code, 13, "{told:#?}");
+        assert!(told.stderr.starts_with("error: there is no league x in "), "{told:#?}");
+    }
+    club.check(&["run", "ladder"], expect![[r#"
+        13
+        error: league ladder has no agent that can play, and a game needs 2; `arena league add ladder PATH…` adds some"#]]);
+    club.check(
+        &["add", "ladder"],
+        expect![[r#"
+        2
+        error: which agents? Name a file, a folder, an address or a command line"#]],
+    );
+    club.check(
+        &["add", "ladder", "nowhere"],
+        expect![[r#"
+        8
+        error: there is no agent at nowhere"#]],
+    );
+    club.check(
+        &["add", "ladder", &a, &format!("a={b}")],
+        expect![[r#"
+        2
+        error: two agents are called a; name them: NAME=PATH"#]],
+    );
+    club.check(
+        &["add", "ladder", &a, &b, "--version", "2"],
+        expect![[r#"
+        2
+        error: --version is of one agent; add the others by themselves"#]],
+    );
+    assert_eq!(club.ask(&["add", "ladder", &a]).code, 0);
+    club.check(
+        &["add", "ladder", &a],
+        expect![[r#"
+        13
+        error: a is in league ladder already, as it is"#]],
+    );
+    club.check(&["run", "ladder"], expect![[r#"
+        13
+        error: league ladder has 1 agent that can play, and a game needs 2; `arena league add ladder PATH…` adds some"#]]);
+    club.check(
+        &["rm", "ladder", "a", "b"],
+        expect![[r#"
+        13
+        error: there is no agent b in league ladder"#]],
+    );
+    club.check(
+        &["show", "ladder", "--season", "2"],
+        expect![[r#"
+        2
+        error: there is no season 2 of league ladder: the present one is 1"#]],
+    );
+    club.check(
+        &["add", "ladder", "third=", "--", "python3", &b, "--level", "3"],
+        expect![[r#"
+        0
+        third is in league ladder"#]],
+    );
+    for wrong in [["--games", "0"], ["--for", "soon"], ["--until-margin", "-3"], ["--concurrency", "0"]] {
+        let told = club.ask(&["run", "ladder", wrong[0], wrong[1]]);
+        assert_eq!(told.code, 2, "{told:#?}");
+    }
+    // Nothing is made by looking.
+    let absent = club.lab.text("absent");
+    let told = run(&["league", "list", "--data", &absent]);
+    assert_eq!((told.code, told.stdout), (0, format!("there is no league in {absent}\n")));
+    assert_eq!(run(&["league", "run", "ladder", "--data", &absent]).code, 13);
+    assert!(!club.lab.path("absent").exists());
+}

@@ -1,0 +1,47 @@
+//! Logs for the owners of agents, next to the replay: what an agent got wrong, and what it wrote to stderr.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::contest::{Contest, OwnerLog};
+
+/// Writes a log for each agent: `game.jsonl` has `game.seat0.log` and so on.
+///
+/// # Errors
+/// When one can't be written; names it.
+pub fn write(replay: &Path, contest: &Contest) -> Result<(), (PathBuf, io::Error)> {
+    for (seat, log) in contest.logs.iter().enumerate() {
+        let path = path(replay, seat);
+        let written = fs::File::create(&path).and_then(|mut file| {
+            let mut text = Vec::new();
+            write_log(log, &mut text)?;
+            file.write_all(&text)
+        });
+        written.map_err(|error| (path, error))?;
+    }
+    Ok(())
+}
+
+/// The log of the agent on `seat`, next to a replay.
+pub fn path(replay: &Path, seat: usize) -> PathBuf {
+    replay.with_extension(format!("seat{seat}.log"))
+}
+
+/// Writes one log: what the agent got wrong, then what it wrote.
+///
+/// # Errors
+/// When it can't be written.
+pub fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
+    if let Some((verdict, detail)) = &log.verdict {
+        writeln!(to, "arena: disqualified, {verdict}: {detail}")?;
+    }
+    for fault in &log.faults {
+        writeln!(to, "arena: fault: {} [{}]", fault.what, fault.line)?;
+    }
+    to.write_all(&log.stderr.head)?;
+    if log.stderr.left_out > 0 {
+        writeln!(to, "\narena: {} bytes of stderr are left out here", log.stderr.left_out)?;
+    }
+    to.write_all(&log.stderr.tail)
+}

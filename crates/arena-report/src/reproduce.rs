@@ -1,0 +1,117 @@
+//! What to type to play a tournament again.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use arena_match::tournament::{Entrant, Plan, Reach, Record};
+use arena_match::{Dialect, Limits, SandboxMode};
+use arena_tournament::{Format, Stop};
+use serde_json::Value;
+
+use crate::text::shell_word;
+
+/// The seed as people choose it: a number if it is one, else 64 hexadecimal digits.
+pub fn seed(plan: &Plan) -> String {
+    match plan.seed.strip_prefix("0".repeat(48).as_str()).map(|low| u64::from_str_radix(low, 16)) {
+        Some(Ok(number)) => number.to_string(),
+        _ => plan.seed.clone(),
+    }
+}
+
+/// The command that plays the tournament again, where the agents are where they were.
+pub fn command(record: &Record) -> String {
+    let plan = &record.plan;
+    let mut words = ["arena", "tournament", "run"].map(str::to_owned).to_vec();
+    words.push(plan.game.clone());
+    let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    for agent in plan.agents.iter().filter(|agent| words_of(agent).is_none()) {
+        add("--agent", format!("{}={}", agent.name, agent.path));
+    }
+    if plan.format != Format::RoundRobin {
+        add("--format", plan.format.to_string());
+    }
+    match plan.format {
+        Format::Adaptive => add("--games", (plan.rounds * if plan.paired { plan.seats } else { 1 }).to_string()),
+        _ => add("--rounds", plan.rounds.to_string()),
+    }
+    add("--seats", plan.seats.to_string());
+    add("--seed", seed(plan));
+    match plan.stop {
+        Some(Stop::Margin(margin)) => add("--until-margin", margin.to_string()),
+        // Its numbers are called in the plan what they are called on the command line.
+        Some(Stop::Sprt(sprt)) => {
+            if let Ok(Value::Object(parts)) = serde_json::to_value(sprt) {
+                let part = |(key, value): (&String, &Value)| {
+                    format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                };
+                add("--sprt", parts.iter().map(part).collect::<Vec<_>>().join(","));
+            }
+        }
+        None => {}
+    }
+    for (key, value) in &plan.options {
+        add("--set", format!("{key}={value}"));
+    }
+    let usual = plan.game().ok().map(|game| game.limits);
+    if usual.is_none_or(|usual| usual.step_ms != plan.limits.step_ms) {
+        add("--step-ms", plan.limits.step_ms.to_string());
+    }
+    if usual.is_none_or(|usual| usual.bank_ms != plan.limits.bank_ms) {
+        add("--bank-ms", plan.limits.bank_ms.to_string());
+    }
+    match plan.sandbox {
+        SandboxMode::On => {}
+        SandboxMode::NoNamespaces => add("--sandbox", "no-namespaces".to_owned()),
+        SandboxMode::Off => add("--sandbox", "off".to_owned()),
+    }
+    let memory = plan.sandbox_limits.memory_bytes;
+    if let Some(bytes) = memory.filter(|_| memory != Limits::default().memory_bytes) {
+        add("--memory", (bytes >> 20).to_string());
+    }
+    for path in &plan.expose {
+        add("--expose", path.display().to_string());
+    }
+    // Manifests may say another; one option is for all.
+    if let Some(first) = plan.agents.first().map(|agent| agent.dialect)
+        && first != Dialect::default()
+        && plan.agents.iter().all(|agent| agent.dialect == first)
+        && let Ok(Value::String(name)) = serde_json::to_value(first)
+    {
+        add("--dialect", name);
+    }
+    if !plan.shares_core {
+        add("--affinity", "any".to_owned());
+    }
+    if !plan.paired {
+        words.push("--no-pairs".to_owned());
+    }
+    for agent in &plan.agents {
+        if let Some(command) = words_of(agent) {
+            words.push("--".to_owned());
+            words.extend(command);
+        }
+    }
+    let mut line = String::new();
+    let mut is_command = false;
+    for (at, word) in words.iter().enumerate() {
+        // An option and its value stay together, and so do the words of an agent.
+        let gap = match at {
+            0 => "",
+            _ if word == "--" || word.starts_with("--") && !is_command => " \\\n    ",
+            _ => " ",
+        };
+        is_command |= word == "--";
+        let _ = write!(line, "{gap}{}", shell_word(word));
+    }
+    line
+}
+
+/// The words of an agent that was named as a command line: its path is those words, the first of them its program.
+fn words_of(agent: &Entrant) -> Option<Vec<String>> {
+    let Reach::Command { program, args, .. } = &agent.reach else { return None };
+    let (first, rest) = agent.path.split_once(' ')?;
+    let is_program = Path::new(first).file_name() == program.file_name();
+    let file = |arg: &String| Path::new(arg).file_name().map(|name| name.to_string_lossy().into_owned());
+    let is_last = args.last().is_some_and(|arg| rest.ends_with(&file(arg).unwrap_or_else(|| arg.clone())));
+    (is_program && is_last).then(|| [first.to_owned()].into_iter().chain(args.iter().cloned()).collect())
+}

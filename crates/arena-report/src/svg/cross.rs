@@ -1,0 +1,95 @@
+//! The cross table as a picture: who did how against whom, as a number and as a colour.
+
+use arena_match::tournament::Record;
+use arena_tournament::{cross_table, standings};
+use plotters::prelude::{Color, Rectangle};
+use plotters::style::text_anchor::HPos;
+
+use super::{HEAT, INK, LINE, Picture, SMALL, SOFT, TEXT, Tone, WIDTH, cut, picture, write};
+
+/// With more agents than this, nobody finds anything in it.
+const MOST: usize = 40;
+
+/// Sizes, in units: of a cell, of the names before the rows, of the numbers above the columns, and of the key below the table.
+const CELL: (i32, i32) = (34, 28);
+const NAMES: i32 = 150;
+const HEAD: i32 = 30;
+const KEY: i32 = 48;
+
+/// Who won how many of the points against whom, in per cent, in the order of the standings; `None` with fewer than three agents, more
+/// than 40, or no games.
+pub fn cross_table_picture(record: &Record) -> Option<Picture> {
+    let agents = record.plan.agents.len();
+    if !(3..=MOST).contains(&agents) || record.schedule.games_played() == 0 {
+        return None;
+    }
+    let order: Vec<usize> = standings(&record.schedule).iter().map(|line| line.agent).collect();
+    let table = cross_table(&record.schedule);
+    // Of 1, and rounded once, so that the number, the colour and the description agree.
+    let share = |row: usize, column: usize| {
+        let versus = table[order[row]][order[column]];
+        (versus.games > 0).then(|| versus.half_points as f64 / (2 * versus.games) as f64)
+    };
+    let told = |row: usize| {
+        let each = (0..agents).filter_map(|column| {
+            Some(format!("{} against {}", percent(share(row, column)?), record.name(order[column])))
+        });
+        let each: Vec<String> = each.collect();
+        let each = if each.is_empty() { "no games".to_owned() } else { each.join(", ") };
+        format!("{}: {each}. ", record.name(order[row]))
+    };
+    let description: String = (0..agents).map(told).collect();
+    let count = agents as i32;
+    let size = ((NAMES + CELL.0 * count + 10).max(WIDTH), HEAD + CELL.1 * count + KEY);
+    let title = "Per cent of the points that each agent won against each other";
+    Some(picture(title, description.trim_end().to_owned(), size, |area| {
+        let corner = |row: i32, column: i32| (NAMES + CELL.0 * column, HEAD + CELL.1 * row);
+        for row in 0..count {
+            let (_, top) = corner(row, 0);
+            let middle = top + CELL.1 / 2;
+            let place = (row + 1).to_string();
+            write(area, &place, (26, middle), (SMALL, SOFT, HPos::Right))?;
+            write(area, &place, (corner(0, row).0 + CELL.0 / 2, HEAD / 2 + 2), (SMALL, SOFT, HPos::Center))?;
+            write(area, &cut(record.name(order[row as usize]), 13), (34, middle), (TEXT, INK, HPos::Left))?;
+            for column in 0..count {
+                let (left, top) = corner(row, column);
+                let share = share(row as usize, column as usize);
+                let tone = share.map_or(LINE, heat);
+                if share.is_some() || row == column {
+                    let cell = [(left + 1, top + 1), (left + CELL.0 - 1, top + CELL.1 - 1)];
+                    area.draw(&Rectangle::new(cell, tone.rgb().filled()))?;
+                }
+                if row != column {
+                    let (text, tone) = share.map_or(("·".to_owned(), SOFT), |share| (percent(share), INK));
+                    write(area, &text, (left + CELL.0 / 2, middle), (TEXT, tone, HPos::Center))?;
+                }
+            }
+        }
+        let (left, y) = (NAMES + 1, size.1 - KEY + 18);
+        write(area, "% of the points", (left - 8, y + 8), (SMALL, SOFT, HPos::Right))?;
+        for (at, tone) in (0..).zip(HEAT) {
+            area.draw(&Rectangle::new([(left + 22 * at, y), (left + 22 * at + 22, y + 16)], tone.rgb().filled()))?;
+        }
+        for (at, text) in [(0, "0"), (4, "50"), (8, "100")] {
+            write(area, text, (left + 22 * at + 11, y + 8), (SMALL, INK, HPos::Center))?;
+        }
+        Ok(())
+    }))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
+}
+
+/// What is behind a share. The middle is for equal ones alone, the ends for all or nothing.
+pub(super) fn heat(share: f64) -> Tone {
+    let last = HEAT.len() - 1;
+    let middle = last / 2;
+    match share {
+        share if share <= 0.0 => HEAT[0],
+        share if share >= 1.0 => HEAT[last],
+        share if share < 0.5 => HEAT[1 + (share * 2.0 * (middle - 1) as f64) as usize],
+        share if share > 0.5 => HEAT[last - 1 - ((1.0 - share) * 2.0 * (middle - 1) as f64) as usize],
+        _ => HEAT[middle],
+    }
+}

@@ -1,0 +1,216 @@
+//! Two measures of each agent against each other, both of them better the larger, and those that nobody beats in both.
+
+use arena_ratings::bradley_terry::Interval;
+use plotters::prelude::{ChartBuilder, Circle, Color, Polygon};
+use plotters::style::text_anchor::HPos;
+
+use super::{
+    ACCENT, BEATEN, CURVES, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker,
+    width_of, write,
+};
+
+/// How many columns a name has at most.
+const NAME: usize = 14;
+
+const HEIGHT: i32 = 340;
+
+/// A measure, and how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The measure; finite.
+    pub value: f64,
+    /// Where it lies; an end without a bound is infinite. Both ends are the value where nothing is said about that.
+    pub interval: Interval,
+}
+
+/// What is measured of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// What it is called. Anybody may have chosen it.
+    pub name: String,
+    /// To the right.
+    pub x: Estimate,
+    /// Upwards.
+    pub y: Estimate,
+}
+
+/// What is on the axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axes<'a> {
+    /// What the picture shows, in a few words.
+    pub title: &'a str,
+    /// What is measured to the right.
+    pub x: &'a str,
+    /// What is measured upwards.
+    pub y: &'a str,
+}
+
+impl Estimate {
+    /// A measure of which nothing is said about how sure it is.
+    pub fn exact(value: f64) -> Estimate {
+        Estimate { value, interval: Interval { low: value, high: value } }
+    }
+}
+
+/// The places of the points that no other beats in one measure without losing in the other, from left to right. Of equal points all are
+/// among them, or none.
+pub fn pareto_front(points: &[Point]) -> Vec<usize> {
+    let beats = |a: &Point, b: &Point| {
+        let (x, y) = (a.x.value >= b.x.value, a.y.value >= b.y.value);
+        x && y && (a.x.value > b.x.value || a.y.value > b.y.value)
+    };
+    let mut front: Vec<usize> =
+        (0..points.len()).filter(|at| !points.iter().any(|other| beats(other, &points[*at]))).collect();
+    front.sort_by(|a, b| points[*a].x.value.total_cmp(&points[*b].x.value).then(a.cmp(b)));
+    front
+}
+
+/// Points with their intervals, their names, and the Pareto front as steps. `None` if there are none. Names that have no room are left
+/// out; the description has all.
+pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
+    if points.is_empty() {
+        return None;
+    }
+    let front = pareto_front(points);
+    let told = |at: usize, point: &Point| {
+        let on_front = if front.contains(&at) { ", on the Pareto front" } else { "" };
+        let (x, y) = (tick(point.x.value), tick(point.y.value));
+        format!("{}: {} {x}, {} {y}{on_front}. ", point.name, axes.x, axes.y)
+    };
+    let description: String = points.iter().enumerate().map(|(at, point)| told(at, point)).collect();
+    let ends = |of: fn(&Point) -> Estimate| {
+        let each = points.iter().map(of).flat_map(|of| [of.value, of.interval.low, of.interval.high]);
+        let most = points.iter().map(of).map(|of| of.value.abs()).fold(0.0, f64::max);
+        reach(each.filter(|value| value.is_finite()), if most > 0.0 { most * 0.05 } else { 0.05 })
+    };
+    let (x, y) = (ends(|point| point.x), ends(|point| point.y));
+    Some(picture(axes.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(30)
+            .margin_left(6)
+            .margin_right(14)
+            .margin_bottom(22)
+            .x_label_area_size(24)
+            .y_label_area_size(40)
+            .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
+        let steps = front_steps(points, &front, (x.0, y.0));
+        let pixels: Vec<(i32, i32)> =
+            steps.into_iter().map(|(x, y)| chart.plotting_area().map_coordinate(&(x, y))).collect();
+        let corner = chart.plotting_area().map_coordinate(&(x.0, y.0));
+        area.draw(&Polygon::new([pixels.clone(), vec![corner]].concat(), BEATEN.rgb()))?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .x_labels(5)
+            .y_labels(6)
+            .bold_line_style(LINE.rgb())
+            .axis_style(LINE.rgb())
+            .x_label_style(style(SMALL, SOFT, HPos::Center))
+            .y_label_style(style(SMALL, SOFT, HPos::Right))
+            .x_label_formatter(&|x| tick(*x))
+            .y_label_formatter(&|y| tick(*y))
+            .draw()?;
+        let plot = chart.plotting_area();
+        let pixel = |x: f64, y: f64| plot.map_coordinate(&(x, y));
+        line(area, pixels, CURVES[1], 1)?;
+        let (lower_left, upper_right) = (pixel(x.0, y.0), pixel(x.1, y.1));
+        let mut taken = Vec::new();
+        for point in points {
+            let dot = pixel(point.x.value, point.y.value);
+            let x = point.x.interval;
+            for (end, edge) in [(x.low, lower_left.0 + 2), (x.high, upper_right.0 - 2)] {
+                let to = if end.is_finite() { pixel(end, 0.0).0 } else { edge };
+                if to != dot.0 {
+                    whisker(area, dot, (to, dot.1), !end.is_finite(), ACCENT)?;
+                }
+            }
+            let y = point.y.interval;
+            for (end, edge) in [(y.low, lower_left.1 - 2), (y.high, upper_right.1 + 2)] {
+                let to = if end.is_finite() { pixel(0.0, end).1 } else { edge };
+                if to != dot.1 {
+                    whisker(area, dot, (dot.0, to), !end.is_finite(), ACCENT)?;
+                }
+            }
+            taken.push(Frame { left: dot.0 - 5, top: dot.1 - 5, right: dot.0 + 5, bottom: dot.1 + 5 });
+        }
+        for (at, point) in points.iter().enumerate() {
+            let tone = if front.contains(&at) { CURVES[1] } else { ACCENT };
+            area.draw(&Circle::new(pixel(point.x.value, point.y.value), 5, tone.rgb().filled()))?;
+        }
+        let bounds = Frame { left: lower_left.0, top: upper_right.1, right: upper_right.0 + 10, bottom: lower_left.1 };
+        // Names of the front first: they are looked for.
+        let others = (0..points.len()).filter(|at| !front.contains(at));
+        for at in front.iter().copied().chain(others) {
+            let name = cut(&points[at].name, NAME);
+            let dot = pixel(points[at].x.value, points[at].y.value);
+            let frame = places(dot, width_of(&name, TEXT))
+                .into_iter()
+                .find(|frame| frame.is_in(&bounds) && !taken.iter().any(|other| frame.meets(other)));
+            if let Some(frame) = frame {
+                let middle = (frame.top + frame.bottom) / 2;
+                write(area, &name, ((frame.left + frame.right) / 2, middle), (TEXT, INK, HPos::Center))?;
+                taken.push(frame);
+            }
+        }
+        write(area, "● Pareto front", (WIDTH - 14, 14), (SMALL, CURVES[1], HPos::Right))?;
+        write(area, axes.y, (10, 14), (SMALL, SOFT, HPos::Left))?;
+        write(area, axes.x, (WIDTH - 14, HEIGHT - 12), (SMALL, SOFT, HPos::Right))
+    }))
+}
+
+/// The steps under which all points lie, from the left edge to the lower one.
+fn front_steps(points: &[Point], front: &[usize], corner: (f64, f64)) -> Vec<(f64, f64)> {
+    let mut steps = Vec::new();
+    let mut left = corner.0;
+    for at in front {
+        let (x, y) = (points[*at].x.value, points[*at].y.value);
+        steps.extend([(left, y), (x, y)]);
+        left = x;
+    }
+    steps.push((left, corner.1));
+    steps
+}
+
+/// From the least to the largest of these, with some room on either side, at least `room` in all.
+pub(super) fn reach(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
+    let (low, high) =
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        return (-room, room);
+    }
+    let margin = ((high - low) * 0.08).max(room / 2.0);
+    (low - margin, high + margin)
+}
+
+/// What a text covers, in units.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    left: i32,
+    top: i32,
+    right: i32,
+    bottom: i32,
+}
+
+impl Frame {
+    fn meets(&self, other: &Frame) -> bool {
+        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+    }
+
+    fn is_in(&self, other: &Frame) -> bool {
+        self.left >= other.left && self.right <= other.right && self.top >= other.top && self.bottom <= other.bottom
+    }
+}
+
+/// Where the name of a dot may stand, the best place first: beside it, off its whiskers.
+fn places(dot: (i32, i32), width: i32) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for far in [0, 12, 24] {
+        let (right, left) = (dot.0 + 8, dot.0 - 8 - width);
+        for (left, middle) in
+            [(right, dot.1 - 11 - far), (right, dot.1 + 11 + far), (left, dot.1 - 11 - far), (left, dot.1 + 11 + far)]
+        {
+            frames.push(Frame { left, top: middle - 8, right: left + width, bottom: middle + 8 });
+        }
+    }
+    frames
+}

@@ -1,0 +1,290 @@
+//! Pictures: what they say, in which colours, and that names stay names in them.
+
+use arena_ratings::bradley_terry::Interval;
+use arena_tournament::Format;
+use expect_test::{Expect, expect};
+use roxmltree::Document;
+
+use super::*;
+use crate::tests::{HOSTILE, record};
+
+/// What can be read in a picture, and how many elements of each sort it has.
+fn told(picture: &Picture) -> String {
+    let text = picture.to_element();
+    let document = Document::parse(&text).unwrap();
+    let mut told = String::new();
+    let mut counts = std::collections::BTreeMap::new();
+    for node in document.descendants().filter(|node| node.is_element()) {
+        let name = node.tag_name().name();
+        *counts.entry(name).or_insert(0) += 1;
+        if let Some(text) = node.text().filter(|_| ["title", "desc", "text"].contains(&name)) {
+            told += &format!("{name}: {}\n", text.trim());
+        }
+    }
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    told + &counts.join(", ") + "\n"
+}
+
+#[track_caller]
+fn check(picture: Option<Picture>, expected: Expect) {
+    expected.assert_eq(&picture.map_or_else(|| "none\n".to_owned(), |picture| told(&picture)));
+}
+
+fn point(name: &str, x: f64, y: f64) -> Point {
+    Point { name: name.to_owned(), x: Estimate::exact(x), y: Estimate::exact(y) }
+}
+
+const AXES: Axes<'static> = Axes { title: "Security against utility", x: "security", y: "utility" };
+
+#[test]
+fn ratings_have_whiskers_and_arrows_where_there_is_no_bound() {
+    check(
+        ratings_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9)),
+        expect![[r#"
+            title: Elo of each agent, with its 95 % interval
+            desc: best: 1096, at least -99, rank 1-4. equal: 5, from -188 to 198, rank 1-4. even: -5, from -198 to 188, rank 1-4. crash: -1001, at most 441, rank 1-4.
+            text: −1000
+            text: −500
+            text: 0
+            text: 500
+            text: 1000
+            text: agent
+            text: rank
+            text: Elo, 0 is the mean
+            text: best
+            text: 1–4
+            text: equal
+            text: 1–4
+            text: even
+            text: 1–4
+            text: crash
+            text: 1–4
+            4 circle, 1 desc, 5 line, 2 polygon, 20 polyline, 1 rect, 1 svg, 16 text, 1 title
+        "#]],
+    );
+    check(
+        ratings_picture(&record("snake", Format::RoundRobin, &["best", "even"], 2, 0)),
+        expect![[r#"
+        none
+    "#]],
+    );
+}
+
+#[test]
+fn whoever_has_not_played_has_no_rating_in_the_picture() {
+    let picture =
+        ratings_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 1)).unwrap();
+    let names = ["best", "crash", "even", "equal"].map(|name| picture.description.contains(name));
+    assert_eq!(names.iter().filter(|is_there| **is_there).count(), 2, "{}", picture.description);
+}
+
+#[test]
+fn a_cross_table_has_per_cent_and_dots() {
+    check(
+        cross_table_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9)),
+        expect![[r#"
+            title: Per cent of the points that each agent won against each other
+            desc: best: 100 against equal, 100 against even, 100 against crash. equal: 0 against best, 50 against even, 100 against crash. even: 0 against best, 50 against equal. crash: 0 against best, 0 against equal.
+            text: 1
+            text: 1
+            text: best
+            text: 100
+            text: 100
+            text: 100
+            text: 2
+            text: 2
+            text: equal
+            text: 0
+            text: 50
+            text: 100
+            text: 3
+            text: 3
+            text: even
+            text: 0
+            text: 50
+            text: ·
+            text: 4
+            text: 4
+            text: crash
+            text: 0
+            text: 0
+            text: ·
+            text: % of the points
+            text: 0
+            text: 50
+            text: 100
+            1 desc, 24 rect, 1 svg, 28 text, 1 title
+        "#]],
+    );
+    check(
+        cross_table_picture(&record("snake", Format::RoundRobin, &["best", "even"], 2, 2)),
+        expect![[r#"
+        none
+    "#]],
+    );
+}
+
+#[test]
+fn points_are_told_as_games_are_played() {
+    check(
+        progress_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even"], 2, 99)),
+        expect![[r#"
+        title: Points of each agent beyond half of its games, as games were played
+        desc: best: 2 after 6 games. even: 0 after 6 games. crash: −2 after 6 games.
+        text: −2
+        text: −1
+        text: 0
+        text: 1
+        text: 2
+        text: 0
+        text: 2
+        text: 4
+        text: 6
+        text: best
+        text: even
+        text: crash
+        text: games played
+        1 desc, 5 line, 17 polyline, 1 rect, 1 svg, 13 text, 1 title
+    "#]],
+    );
+}
+
+#[test]
+fn colours_of_shares_have_equal_and_all_for_themselves() {
+    let place = |share: f64| HEAT.iter().position(|tone| *tone == cross::heat(share)).unwrap();
+    assert_eq!([0.0, 0.01, 0.25, 0.49, 0.5, 0.51, 0.75, 0.99, 1.0].map(place), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn a_scatter_has_points_intervals_and_the_front() {
+    let mut open = point("open", 0.2, 0.9);
+    open.x.interval = Interval { low: 0.1, high: f64::INFINITY };
+    check(
+        scatter(&[open, point("a", 0.5, 0.5), point("b", 0.4, 0.4)], &AXES),
+        expect![[r#"
+        title: Security against utility
+        desc: open: security 0.2, utility 0.9, on the Pareto front. a: security 0.5, utility 0.5, on the Pareto front. b: security 0.4, utility 0.4.
+        text: 0.4
+        text: 0.5
+        text: 0.6
+        text: 0.7
+        text: 0.8
+        text: 0.9
+        text: 0.1
+        text: 0.2
+        text: 0.3
+        text: 0.4
+        text: 0.5
+        text: open
+        text: a
+        text: b
+        text: ● Pareto front
+        text: utility
+        text: security
+        3 circle, 1 desc, 11 line, 2 polygon, 17 polyline, 1 rect, 1 svg, 17 text, 1 title
+    "#]],
+    );
+    check(
+        scatter(&[], &AXES),
+        expect![[r#"
+        none
+    "#]],
+    );
+}
+
+#[test]
+fn names_without_room_are_left_out_of_a_scatter_but_described() {
+    let points: Vec<Point> = (0..30).map(|number| point(&format!("agent-{number}"), 0.5, 0.5)).collect();
+    let picture = scatter(&points, &AXES).unwrap();
+    assert!(told(&picture).matches("text: agent").count() < 30);
+    assert!((0..30).all(|number| picture.description.contains(&format!("agent-{number}:"))));
+}
+
+#[test]
+fn the_front_has_whoever_is_not_beaten_in_both() {
+    let front = |points: &[(f64, f64)]| {
+        let points: Vec<Point> = points.iter().map(|(x, y)| point("", *x, *y)).collect();
+        pareto_front(&points)
+    };
+    assert_eq!(front(&[]), [0; 0]);
+    assert_eq!(front(&[(1.0, 0.0), (0.0, 1.0), (0.4, 0.4), (0.5, 0.5)]), [1, 3, 0]);
+    // Equal ones don't beat each other, and beat whoever is equal in one only.
+    assert_eq!(front(&[(1.0, 1.0), (1.0, 1.0), (1.0, 0.0)]), [0, 1]);
+}
+
+#[test]
+fn names_of_strangers_stay_names() {
+    let record = record("snake", Format::RoundRobin, &HOSTILE, 2, 99);
+    let points: Vec<Point> = HOSTILE.iter().map(|name| point(name, 1.0, 2.0)).collect();
+    for picture in [
+        ratings_picture(&record).unwrap(),
+        cross_table_picture(&record).unwrap(),
+        progress_picture(&record).unwrap(),
+        scatter(&points, &AXES).unwrap(),
+    ] {
+        let text = picture.to_file();
+        let document = Document::parse(&text).unwrap();
+        for node in document.descendants().filter(|node| node.is_element()) {
+            let name = node.tag_name().name();
+            let known = ["svg", "title", "desc", "style", "text", "rect", "line", "polyline", "polygon", "circle"];
+            assert!(known.contains(&name), "{name}");
+            assert!(node.attributes().all(|attribute| !attribute.name().starts_with("on")), "{node:?}");
+        }
+        assert!(!text.contains(['\u{202e}', '\u{1b}', '\u{ffff}']), "{text}");
+    }
+}
+
+#[test]
+fn every_colour_has_a_dark_one() {
+    let record =
+        record("snake", Format::RoundRobin, &["best", "crash", "even", "equal", "a", "bb", "ccc", "dddd"], 2, 99);
+    let points = [point("a", 0.5, 0.5), point("b", 0.4, 0.4)];
+    let mut lights: Vec<u32> = tones().map(|tone| tone.light).collect();
+    for picture in [
+        ratings_picture(&record).unwrap(),
+        cross_table_picture(&record).unwrap(),
+        progress_picture(&record).unwrap(),
+        scatter(&points, &AXES).unwrap(),
+    ] {
+        for colour in picture.to_element().split("\"#").skip(1) {
+            let colour = u32::from_str_radix(&colour[..6], 16).unwrap();
+            assert!(lights.contains(&colour), "#{colour:06X}");
+        }
+    }
+    // The style sheet finds what to darken by its colour.
+    lights.sort_unstable();
+    assert!(lights.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+/// How well one colour stands out from another, from 1 to 21. Source: WCAG 2.2, contrast ratio.
+fn contrast(one: u32, two: u32) -> f64 {
+    let luminance = |colour: u32| {
+        let [_, red, green, blue] = colour.to_be_bytes().map(|part| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    };
+    let (one, two) = (luminance(one), luminance(two));
+    (one.max(two) + 0.05) / (one.min(two) + 0.05)
+}
+
+#[test]
+fn texts_and_curves_stand_out() {
+    let check = |on: Tone, what: Tone, least: f64| {
+        for (on, what) in [(on.light, what.light), (on.dark, what.dark)] {
+            let contrast = contrast(on, what);
+            assert!(contrast >= least, "#{what:06X} on #{on:06X} has {contrast:.2}, less than {least}");
+        }
+    };
+    for cell in HEAT {
+        check(cell, INK, 4.5);
+    }
+    for card in [CARD, BEATEN] {
+        check(card, INK, 4.5);
+        check(card, SOFT, 4.5);
+        for curve in CURVES {
+            check(card, curve, 3.0);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `GET /api/games`: what bots can play against each other here.
+
+use arena_match::agent_ids;
+use arena_model::{GameType, Seed, Setup};
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::answer::{json, to_text};
+use crate::arena::Arena;
+use crate::error::ApiResult;
+use crate::request::Get;
+
+/// All games.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GameList)]
+struct Listed {
+    games: Vec<GameView>,
+}
+
+/// A game of bots.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Game)]
+struct GameView {
+    #[schema(example = "snake")]
+    name: &'static str,
+    description: &'static str,
+    /// Whether one moves in each epoch, or all, or all in a world of their own.
+    #[schema(value_type = String, example = "SIMULTANEOUS")]
+    update_mode: Value,
+    seats: Seats,
+    limits: LimitsView,
+    /// The usual value of each option.
+    #[schema(value_type = Object)]
+    options: Map<String, Value>,
+}
+
+/// How many can play.
+#[derive(Serialize, ToSchema)]
+struct Seats {
+    least: usize,
+    most: usize,
+}
+
+/// How long agents may take, in milliseconds.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TimeLimits)]
+pub(super) struct LimitsView {
+    /// For each step.
+    step_ms: u64,
+    /// Beyond that, for the whole match.
+    bank_ms: u64,
+}
+
+impl From<arena_model::TimeLimits> for LimitsView {
+    fn from(arena_model::TimeLimits { step_ms, bank_ms }: arena_model::TimeLimits) -> LimitsView {
+        LimitsView { step_ms, bank_ms }
+    }
+}
+
+/// What bots can play against each other.
+#[utoipa::path(get, path = "/api/games", tag = "tournaments",
+    responses((status = 200, body = Listed, description = "All games, with their options and limits.")))]
+pub(crate) async fn list_games(State(_arena): State<Arena>, _request: Get) -> ApiResult {
+    Ok(json(to_text(&Listed { games: arena_catalogue::games().map(view).collect() })))
+}
+
+fn view(game: &'static GameType) -> GameView {
+    let (least, most) = game.seats.clone().into_inner();
+    let seed = Seed::from_number(0);
+    let started = game.start(&Map::new(), Setup { agents: agent_ids(&seed, least), seed });
+    GameView {
+        name: game.name,
+        description: game.description,
+        update_mode: serde_json::to_value(game.mode).unwrap_or_default(),
+        seats: Seats { least, most },
+        limits: game.limits.into(),
+        options: started.map(|game| game.config()).unwrap_or_default(),
+    }
+}

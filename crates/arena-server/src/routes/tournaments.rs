@@ -1,0 +1,477 @@
+//! `/api/tournaments`: what bots play against each other here, and what came of it.
+
+pub(crate) mod matches;
+
+use arena_match::tournament::Record;
+use arena_model::{Seed, TimeLimits};
+use arena_tournament::Format;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::agents::{REMOVED, Removed, played};
+use super::games::LimitsView;
+use crate::answer::{json as answer, json_with, to_text};
+use crate::arena::Arena;
+use crate::authority::Authority;
+use crate::error::{ApiError, ApiResult};
+use crate::identity::unauthenticated;
+use crate::openapi::{OnceKey, Paging};
+use crate::request::{Fields, Get, Post};
+use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments};
+
+/// The longest name of a tournament, in characters.
+const LONGEST_NAME: usize = 200;
+
+/// Longest time limit, in milliseconds.
+const MAX_MS: u64 = 60 * 60 * 1000;
+
+/// More agents or rounds than any settings allow, so that nothing is made of them before the settings are looked at.
+const MANY: usize = 100_000;
+
+/// A tournament.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Tournament)]
+struct TournamentView {
+    id: TournamentId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    state: Stage,
+    /// Why it couldn't go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[schema(example = "snake")]
+    game: String,
+    /// Those that differ from the usual.
+    #[schema(value_type = Object)]
+    options: Map<String, Value>,
+    limits: LimitsView,
+    #[schema(value_type = String, example = "round-robin")]
+    format: Format,
+    rounds: usize,
+    /// Of a game.
+    seats: usize,
+    /// Whether agents meet in games with one seed on all seats.
+    paired: bool,
+    agents: Vec<EnteredView>,
+    /// SHA-256 of the bytes of the seed, in hexadecimal digits.
+    seed_commitment: String,
+    /// What all that is random came of, in hexadecimal digits; once the tournament is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<String>,
+    games_played: usize,
+    /// In all; tie-breaks of a knockout come on top.
+    games: usize,
+    /// While it is played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    games_per_minute: Option<f64>,
+    /// While it is played, at this rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_left: Option<f64>,
+    /// In milliseconds since 1970.
+    created_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<i64>,
+}
+
+/// A bot in a tournament.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EnteredAgent)]
+struct EnteredView {
+    id: AgentId,
+    /// What it is called there; nobody else is.
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+}
+
+/// How a tournament stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = TournamentState)]
+enum Stage {
+    /// It waits for those before it.
+    Queued,
+    /// It is being played.
+    Running,
+    /// All games were played.
+    Complete,
+    /// It was stopped, for good.
+    Stopped,
+    /// It couldn't go on.
+    Failed,
+}
+
+impl Stage {
+    const ALL: [(Stage, &str); 5] = [
+        (Stage::Queued, "queued"),
+        (Stage::Running, "running"),
+        (Stage::Complete, "complete"),
+        (Stage::Stopped, "stopped"),
+        (Stage::Failed, "failed"),
+    ];
+
+    fn of(look: &Look) -> Stage {
+        match look.entry.facts.ended.as_ref().map(|ended| &ended.how) {
+            Some(Ending::Complete) => Stage::Complete,
+            Some(Ending::Stopped) => Stage::Stopped,
+            Some(Ending::Failed(_)) => Stage::Failed,
+            None if look.is_running => Stage::Running,
+            None => Stage::Queued,
+        }
+    }
+}
+
+impl TournamentView {
+    fn of(look: &Look) -> TournamentView {
+        let facts = &look.entry.facts;
+        let (games_played, games) = (look.entry.games_played, look.entry.games);
+        let tenths = |number: f64| (number * 10.0).round() / 10.0;
+        TournamentView {
+            id: facts.id,
+            name: facts.name.clone(),
+            state: Stage::of(look),
+            reason: facts.ended.as_ref().and_then(|ended| match &ended.how {
+                Ending::Failed(reason) => Some(reason.clone()),
+                Ending::Complete | Ending::Stopped => None,
+            }),
+            game: facts.game.clone(),
+            options: facts.options.clone(),
+            limits: facts.limits.into(),
+            format: facts.format,
+            rounds: facts.rounds,
+            seats: facts.seats,
+            paired: facts.paired,
+            agents: (facts.agents.iter())
+                .map(|agent| EnteredView { id: agent.id, name: agent.name.clone(), version: agent.version.clone() })
+                .collect(),
+            seed_commitment: facts.seed_commitment(),
+            seed: facts.revealed_seed().map(str::to_owned),
+            games_played,
+            games,
+            games_per_minute: look.rate.map(|rate| tenths(rate * 60.0)),
+            seconds_left: look.rate.map(|rate| tenths(games.saturating_sub(games_played) as f64 / rate)),
+            created_at: facts.created_at,
+            ended_at: facts.ended.as_ref().map(|ended| ended.at),
+        }
+    }
+}
+
+/// A new tournament, and what its owner shows from now on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = NewTournament)]
+struct Created {
+    #[serde(flatten)]
+    tournament: TournamentView,
+    /// Told here only: as bearer token it shows who owns the tournament.
+    owner_key: String,
+}
+
+/// A page of tournaments.
+#[derive(Serialize, ToSchema)]
+#[schema(as = TournamentPage)]
+struct Page {
+    tournaments: Vec<TournamentView>,
+    /// Tournaments on all pages.
+    total: usize,
+    /// Most tournaments on a page.
+    #[schema(minimum = 1, maximum = 100)]
+    limit: usize,
+    /// Tournaments passed over.
+    offset: u64,
+}
+
+/// What shall be played between whom. What is left out is as usual for the game and the format.
+#[derive(ToSchema)]
+#[schema(as = TournamentRequest, example = json!({ "game": "snake", "agents": ["018f6b2e-0000-7000-8000-00000000abcd", "018f6b2e-0000-7000-8000-00000000abce"] }))]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct TournamentRequest {
+    #[schema(required = false, min_length = 1, max_length = 200)]
+    name: Option<String>,
+    game: String,
+    /// The ids of bots, all different. In a gauntlet the first meets all others.
+    agents: Vec<String>,
+    #[schema(required = false, value_type = String, example = "swiss")]
+    format: Option<Format>,
+    /// How often each set of bots meets; of a Swiss, the rounds.
+    #[schema(required = false, minimum = 1, maximum = 100_000)]
+    rounds: Option<u64>,
+    /// Of a game.
+    #[schema(required = false, minimum = 1, maximum = 100_000)]
+    seats: Option<u64>,
+    /// Whether bots meet in games with one seed on all seats: true, if nothing is said.
+    #[schema(required = false)]
+    paired: Option<bool>,
+    /// A number, or 64 hexadecimal digits. Drawn, if nothing is said.
+    #[schema(required = false, value_type = u64)]
+    seed: Option<Value>,
+    /// Options that differ from those of the game.
+    #[schema(required = false, value_type = Object)]
+    options: Option<Value>,
+    #[schema(required = false)]
+    limits: Option<LimitsRequest>,
+}
+
+/// How long agents may take, in milliseconds.
+#[derive(ToSchema)]
+#[schema(as = TimeLimitsRequest, rename_all = "camelCase")]
+#[expect(dead_code, reason = "read by hand; this is its description")]
+struct LimitsRequest {
+    /// For each step.
+    #[schema(required = false, minimum = 1, maximum = 3_600_000)]
+    step_ms: Option<u64>,
+    /// Beyond that, for the whole match.
+    #[schema(required = false, minimum = 0, maximum = 3_600_000)]
+    bank_ms: Option<u64>,
+}
+
+/// Have bots play a tournament.
+///
+/// It waits until those before it have been played. Its seed is secret until it is over, since bots that are servers could look.
+#[utoipa::path(post, path = "/api/tournaments", tag = "tournaments", security((), ("administratorToken" = [])), params(OnceKey),
+    request_body = TournamentRequest,
+    responses((status = 201, body = Created, description = "The tournament, and its owner's key."),
+        (status = 400, description = "
+            `UNKNOWN_GAME`: it isn't played here.
+            `AGENT_NOT_FOUND`: there is no such bot.
+            `INVALID_AGENT`: the files of a bot are gone.
+            `INVALID_TOURNAMENT`: it can't be played so, or isn't here."),
+        (status = 401, description = "`AUTHENTICATION_REQUIRED`: what is shown isn't the administrator's token, and only that opens this here."),
+        (status = 409, description = "
+            `NO_SANDBOX`: the system can't confine bots.
+            `TOO_MANY_TOURNAMENTS`: no more can be kept."),
+        (status = 503, description = "`QUEUE_FULL`: too many wait.")))]
+pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
+    let tournaments = played(&arena)?;
+    let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
+    if by == Authority::Nobody && tournaments.settings().create == Creators::Admin {
+        return Err(unauthenticated());
+    }
+    let order = read_order(request.fields()?)?;
+    let once = request.once("");
+    by.take_down(&arena, "create tournament", json!({ "game": order.game.name, "agents": order.agents })).await?;
+    let created = tournaments.away(move |tournaments| tournaments.create(order, once)).await;
+    let id = created.map_err(|refusal| match refusal {
+        // What the body names is looked for there, not here.
+        Refusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
+        refusal => refusal.into(),
+    })?;
+    let look = tournaments.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+    let created = Created { tournament: TournamentView::of(&look), owner_key: tournaments.key_of_tournament(id) };
+    Ok(json_with(StatusCode::CREATED, to_text(&created)))
+}
+
+/// What somebody wants to be played.
+fn read_order(fields: &Fields) -> ApiResult<Order> {
+    let invalid = |text: String| ApiError::bad_request("INVALID_FIELD", text);
+    let game = fields.text("game")?;
+    let game = arena_catalogue::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
+    let name = fields.find_text("name")?;
+    if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(char::is_control)) {
+        return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, and no control characters")));
+    }
+    let mut agents: Vec<AgentId> = Vec::new();
+    for text in fields.texts("agents")?.into_iter().take(MANY) {
+        let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", "there is no agent of such an id");
+        let id = text.parse().map_err(|_| unknown())?;
+        if agents.contains(&id) {
+            return Err(Refusal::Plan(format!("agent {id} is named twice")).into());
+        }
+        agents.push(id);
+    }
+    let format = match fields.find_text("format")? {
+        None => Format::RoundRobin,
+        Some(text) => {
+            let known = || Format::ALL.map(Format::name).join(", ");
+            let found = Format::ALL.into_iter().find(|format| format.name() == text);
+            found.ok_or_else(|| invalid(format!("format must be one of {}", known())))?
+        }
+    };
+    let number = |name: &str| -> ApiResult<Option<usize>> {
+        Ok(fields.find_number(name, 1..=MANY as u64)?.map(|number| number as usize))
+    };
+    Ok(Order {
+        name: name.map(str::to_owned),
+        game,
+        options: fields.find_object("options")?.cloned().unwrap_or_default(),
+        limits: read_limits(fields, game.limits)?,
+        agents,
+        format,
+        rounds: number("rounds")?,
+        seats: number("seats")?,
+        paired: fields.find_boolean("paired")?.unwrap_or(true),
+        seed: fields.find("seed").map(read_seed).transpose()?,
+    })
+}
+
+fn read_limits(fields: &Fields, usual: TimeLimits) -> ApiResult<TimeLimits> {
+    let Some(limits) = fields.find_object("limits")? else { return Ok(usual) };
+    let limits = Fields::from(limits.clone());
+    Ok(TimeLimits {
+        step_ms: limits.find_number("stepMs", 1..=MAX_MS)?.unwrap_or(usual.step_ms),
+        bank_ms: limits.find_number("bankMs", 0..=MAX_MS)?.unwrap_or(usual.bank_ms),
+    })
+}
+
+fn read_seed(value: &Value) -> ApiResult<Seed> {
+    let seed = match value {
+        Value::String(text) => Seed::from_revealed(text),
+        value => value.as_u64().map(Seed::from_number),
+    };
+    seed.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits"))
+}
+
+/// Tournaments, newest first.
+#[utoipa::path(get, path = "/api/tournaments", tag = "tournaments",
+    params(("state" = Option<Stage>, Query, description = "Those that stand so; any other word is all."), Paging),
+    responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise.")))]
+pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let (offset, limit) = request.query.page(50);
+    let state = request.query.get("state");
+    let state = Stage::ALL.into_iter().find(|(_, name)| Some(*name) == state).map(|(state, _)| state);
+    let counts = |look: &Look| state.is_none_or(|state| Stage::of(look) == state);
+    let (looks, total) = played(&arena)?.list(offset, limit, counts);
+    let tournaments = looks.iter().map(TournamentView::of).collect();
+    Ok(answer(to_text(&Page { tournaments, total, limit, offset })))
+}
+
+/// One tournament.
+#[utoipa::path(get, path = "/api/tournaments/{id}", tag = "tournaments",
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = TournamentView, description = "What is played, and how far it is."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament.")))]
+pub(crate) async fn find_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let id = id_of(request.param("id"))?;
+    tell(played(&arena)?, id)
+}
+
+fn tell(tournaments: &Tournaments, id: TournamentId) -> ApiResult {
+    let look = tournaments.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+    Ok(answer(to_text(&TournamentView::of(&look))))
+}
+
+/// Stop a tournament, for good.
+///
+/// Matches under way are lost; what has been played counts. One that is over stays as it is.
+#[utoipa::path(post, path = "/api/tournaments/{id}/stop", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    request_body(content = Option<Object>, description = "Not looked at."),
+    responses((status = 200, body = TournamentView, description = "How it ended."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament.")))]
+pub(crate) async fn stop_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
+    let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
+    let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_tournament(key, *id));
+    let by = Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    let id = id?;
+    by.take_down(&arena, "stop tournament", json!({ "tournament": id })).await?;
+    tournaments.away(move |tournaments| tournaments.stop(id)).await?;
+    tell(tournaments, id)
+}
+
+/// Stop a tournament, and remove all that was kept of it.
+#[utoipa::path(delete, path = "/api/tournaments/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = Removed, description = "It is gone."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
+        (status = 409, description = "`TOURNAMENT_RUNNING`: a match of it takes long to stop.")))]
+pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
+    let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_tournament(key, *id));
+    let by = Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    let id = id?;
+    by.take_down(&arena, "remove tournament", json!({ "tournament": id })).await?;
+    tournaments.away(move |tournaments| tournaments.remove(id)).await?;
+    Ok(answer(REMOVED))
+}
+
+/// The standings of a tournament, as far as it has been played.
+///
+/// As JSON: the plan, a line for each bot, who did how against whom, and remarks. As PGN and Markdown once it is over, since
+/// they tell seeds.
+#[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("format" = Option<String>, Query, description = "`csv`, `markdown` or `pgn`; any other word is JSON.", example = "csv")),
+    responses((status = 200, description = "The standings.", content(
+            (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "application/vnd.chess-pgn"))),
+        (status = 400, description = "`INVALID_TOURNAMENT`: PGN is for games of two."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
+        (status = 409, description = "`TOURNAMENT_NOT_OVER`: in this format it is told later."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let (tournaments, id) = (played(&arena)?, id_of(request.param("id"))?);
+    let form = Form::of(request.query.get("format"));
+    let text = tournaments.read(move |tournaments| {
+        let (look, record) = tournaments.record(id)?;
+        let text = form.write(tournaments, &look, &record)?;
+        Ok::<_, Refusal>(tournaments.without_paths(&text).into_owned())
+    });
+    let mut response = Response::new(text.await?.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    Ok(response)
+}
+
+/// How standings are written.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Json,
+    Csv,
+    Markdown,
+    Pgn,
+}
+
+impl Form {
+    fn of(name: Option<&str>) -> Form {
+        match name {
+            Some("csv") => Form::Csv,
+            Some("markdown") => Form::Markdown,
+            Some("pgn") => Form::Pgn,
+            _ => Form::Json,
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Form::Json => "application/json",
+            Form::Csv => "text/csv; charset=utf-8",
+            Form::Markdown => "text/markdown; charset=utf-8",
+            Form::Pgn => "application/vnd.chess-pgn",
+        }
+    }
+
+    fn write(self, tournaments: &Tournaments, look: &Look, record: &Record) -> Result<String, Refusal> {
+        let facts = &look.entry.facts;
+        let is_over = facts.ended.is_some();
+        match self {
+            Form::Json => {
+                let mut told = arena_report::json(record);
+                if let Some(told) = told.as_object_mut() {
+                    told.remove("seed");
+                    told.insert("seed_commitment".to_owned(), facts.seed_commitment().into());
+                    if let Some(seed) = facts.revealed_seed() {
+                        told.insert("seed".to_owned(), seed.into());
+                    }
+                }
+                Ok(told.to_string())
+            }
+            Form::Csv => Ok(arena_report::csv(record)),
+            Form::Markdown | Form::Pgn if !is_over => Err(Refusal::NotOver),
+            Form::Markdown => Ok(arena_report::markdown(record)),
+            Form::Pgn => {
+                let replay = |game: &arena_match::tournament::GameLine| {
+                    std::fs::read(tournaments.replay_path(facts.id, game.fixture)).ok()
+                };
+                let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
+                games.collect::<Result<String, _>>().map_err(|error| Refusal::Damaged(error.to_string()))
+            }
+        }
+    }
+}
+
+fn id_of(text: &str) -> ApiResult<TournamentId> {
+    text.parse().map_err(|_| Refusal::NoTournament("of this id".to_owned()).into())
+}

@@ -1,0 +1,228 @@
+//! `/api/tournaments/{id}/matches`: what came of each match, its replay, and what the owners of agents should know of it.
+
+use arena_match::tournament::{GameLine, Record};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures_util::stream;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::id_of;
+use crate::answer::{json, to_text};
+use crate::arena::Arena;
+use crate::authority::Authority;
+use crate::error::{ApiError, ApiResult};
+use crate::openapi::Paging;
+use crate::request::Get;
+use crate::routes::agents::played;
+use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
+
+/// A match that was played. Lists are by seat.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Match)]
+struct MatchView {
+    /// From 1, in the order of play.
+    number: usize,
+    /// From 1.
+    round: usize,
+    /// The names of the bots.
+    agents: Vec<String>,
+    /// From 1 for the best; equal ones are a draw.
+    ranks: Vec<usize>,
+    /// As the game counts.
+    scores: Vec<f64>,
+    /// Why a bot was disqualified, if it was.
+    #[schema(value_type = Vec<Option<String>>)]
+    verdicts: Vec<Option<&'static str>>,
+    /// The same in a sentence.
+    details: Vec<Option<String>>,
+    /// What else each got wrong in the protocol.
+    faults: Vec<u32>,
+    epochs: u64,
+    /// How it ended.
+    #[schema(example = "GAME_ENDED")]
+    termination: String,
+    /// From the start of the bots to their end, in milliseconds.
+    took_ms: f64,
+    /// How long each bot was waited for in all, in milliseconds.
+    waited_ms: Vec<f64>,
+    /// How long each was waited for at most, in milliseconds.
+    longest_step_ms: Vec<f64>,
+    /// What all that was random came of, in hexadecimal digits; once the tournament is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<String>,
+}
+
+impl MatchView {
+    fn of(tournaments: &Tournaments, look: &Look, game: &GameLine) -> MatchView {
+        let is_over = look.entry.facts.ended.is_some();
+        let told =
+            |detail: &Option<String>| detail.as_ref().map(|detail| tournaments.without_paths(detail).into_owned());
+        MatchView {
+            number: game.fixture,
+            round: game.round,
+            agents: game.agents.clone(),
+            ranks: game.ranks.clone(),
+            scores: game.scores.clone(),
+            verdicts: game.verdicts.iter().map(|verdict| verdict.map(|verdict| verdict.name())).collect(),
+            details: game.details.iter().map(told).collect(),
+            faults: game.faults.clone(),
+            epochs: game.epochs,
+            termination: game.outcome.termination.to_string(),
+            took_ms: game.time.took_ms,
+            waited_ms: game.time.waited_ms.clone(),
+            longest_step_ms: game.time.longest_step_ms.clone(),
+            seed: is_over.then(|| game.seed.clone()),
+        }
+    }
+}
+
+/// A page of matches.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MatchPage)]
+struct Page {
+    matches: Vec<MatchView>,
+    /// Matches on all pages.
+    total: usize,
+    /// Most matches on a page.
+    #[schema(minimum = 1, maximum = 100)]
+    limit: usize,
+    /// Matches passed over.
+    offset: u64,
+}
+
+/// The matches of a tournament that have been played, by number.
+#[utoipa::path(get, path = "/api/tournaments/{id}/matches", tag = "tournaments",
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"), Paging),
+    responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let id = id_of(request.param("id"))?;
+    let (offset, limit) = request.query.page(50);
+    let page = played(&arena)?.read(move |tournaments| {
+        let (look, record) = tournaments.record(id)?;
+        let passed = usize::try_from(offset).unwrap_or(usize::MAX);
+        let games = record.games().skip(passed).take(limit);
+        let matches = games.map(|game| MatchView::of(tournaments, &look, game)).collect();
+        Ok::<_, Refusal>(to_text(&Page { matches, total: record.games().count(), limit, offset }))
+    });
+    Ok(json(page.await?))
+}
+
+/// One match.
+#[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}", tag = "tournaments",
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("number" = String, Path, description = "The match, from 1.", example = "1")),
+    responses((status = 200, body = MatchView, description = "What came of it."),
+        (status = 404, description = "
+            `TOURNAMENT_NOT_FOUND`: there is no such tournament.
+            `MATCH_NOT_FOUND`: there is no such match, or it hasn't been played."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let (id, number) = (id_of(request.param("id"))?, number_of(request.param("number")));
+    let text = played(&arena)?.read(move |tournaments| {
+        let (look, record) = tournaments.record(id)?;
+        let game = number.and_then(|number| record.game(number));
+        Ok::<_, Refusal>(game.map(|game| to_text(&MatchView::of(tournaments, &look, game))))
+    });
+    Ok(json(text.await?.ok_or_else(no_match)?))
+}
+
+/// The replay of a match: JSON lines, from which it can be played again.
+///
+/// Once the tournament is over: games of a meeting share their luck.
+#[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}/replay", tag = "tournaments",
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("number" = String, Path, description = "The match, from 1.", example = "1")),
+    responses((status = 200, body = String, content_type = "application/x-ndjson", description = "For `arena replay`."),
+        (status = 404, description = "
+            `TOURNAMENT_NOT_FOUND`: there is no such tournament.
+            `MATCH_NOT_FOUND`: there is no such match.
+            `REPLAY_NOT_FOUND`: its replay wasn't kept."),
+        (status = 409, description = "`TOURNAMENT_NOT_OVER`: it is told later."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let (id, number) = (id_of(request.param("id"))?, number_of(request.param("number")));
+    let found = played(&arena)?.read(move |tournaments| {
+        let (_, record) = tournaments.record(id)?;
+        match number.filter(|number| record.game(*number).is_some()) {
+            Some(number) => Ok(Some(tournaments.open_replay(id, number)?)),
+            None => Ok::<_, Refusal>(None),
+        }
+    });
+    let not_kept = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay wasn't kept");
+    let replay = found.await?.ok_or_else(no_match)?.ok_or_else(not_kept)?;
+    let pieces = stream::try_unfold(replay, next_piece);
+    let mut response = Response::new(Body::from_stream(pieces));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    Ok(response)
+}
+
+/// Some more lines of a replay; nothing behind the last.
+async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String, ReplayReader)>> {
+    let read = tokio::task::spawn_blocking(move || (replay.next_lines(), replay)).await;
+    let (lines, replay) = read.map_err(std::io::Error::other)?;
+    Ok(lines?.map(|lines| (lines, replay)))
+}
+
+/// What a bot wrote to stderr in a match, and what it got wrong: for its owner.
+#[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}/logs/{seat}", tag = "tournaments",
+    security(("administratorToken" = []), ("ownerKey" = [])),
+    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("number" = String, Path, description = "The match, from 1.", example = "1"),
+        ("seat" = String, Path, description = "Where the bot sat, from 0.", example = "0")),
+    responses((status = 200, body = String, content_type = "text/plain", description = "The beginning and the end of it."),
+        (status = 404, description = "
+            `TOURNAMENT_NOT_FOUND`: there is no such tournament.
+            `MATCH_NOT_FOUND`: there is no such match or seat, or it hasn't been played.
+            `LOG_NOT_FOUND`: it wasn't kept."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let tournaments = played(&arena)?;
+    let id = id_of(request.param("id"));
+    let (number, seat) = (number_of(request.param("number")), request.param("seat").parse::<usize>().ok());
+    // Whose log it is has to be known before anybody can be its owner; to all others it doesn't matter whether there is one.
+    let agent = match (&id, number, seat) {
+        (Ok(id), Some(number), Some(seat)) => {
+            let id = *id;
+            let found = tournaments.read(move |tournaments| {
+                let (look, record) = tournaments.record(id)?;
+                Ok::<_, Refusal>(agent_at(&look, &record, number, seat).map(|agent| (agent, number, seat)))
+            });
+            found.await
+        }
+        _ => Ok(None),
+    };
+    let owns = |key: &str| {
+        agent.as_ref().is_ok_and(|found| found.is_some_and(|(agent, ..)| tournaments.owns_agent(key, agent)))
+    };
+    Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    let id = id?;
+    let (_, number, seat) = agent?.ok_or_else(no_match)?;
+    let text = tournaments.read(move |tournaments| tournaments.read_log(id, number, seat)).await;
+    let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "no log was kept"))?;
+    let mut response = Response::new(text.into());
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    // Whatever a bot wrote, it is nothing for a browser to run.
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    Ok(response)
+}
+
+/// Who sat there in a match that was played.
+fn agent_at(look: &Look, record: &Record, number: usize, seat: usize) -> Option<crate::tournaments::AgentId> {
+    let name = record.game(number)?.agents.get(seat)?;
+    look.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
+}
+
+fn number_of(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|number| *number > 0)
+}
+
+fn no_match() -> ApiError {
+    ApiError::not_found("MATCH_NOT_FOUND", "there is no such match, or it hasn't been played")
+}

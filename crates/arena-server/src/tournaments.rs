@@ -1,0 +1,626 @@
+//! Tournaments between bots, played by this server in the background: who takes part, what waits, what is being played.
+//!
+//! The truth is on the disk: a folder for each agent, and for each tournament one with the journal that `arena-match` keeps. In memory are
+//! a few facts of each, for lists. Everything here blocks, now and then on the disk; handlers call it away from the runtime's threads.
+
+mod agents;
+mod facts;
+mod folder;
+mod id;
+mod plan;
+mod refusal;
+mod runner;
+mod settings;
+mod unpack;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arena_engine::{Engine, Once};
+use arena_identity::ServerSecret;
+use arena_match::process::try_sandbox;
+use arena_match::tournament::{Journal, JournalError, REPLAYS, Record};
+use arena_match::{Launcher, logs};
+use hashlink::LruCache;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::sync::Semaphore;
+
+use facts::OnceFacts;
+use runner::Current;
+
+pub(crate) use agents::Source;
+pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
+pub(crate) use id::{AgentId, TournamentId};
+pub(crate) use plan::Order;
+pub(crate) use refusal::Refusal;
+pub(crate) use runner::Runner;
+pub use settings::{Creators, TournamentSettings, Uploaders};
+
+/// Folders in the data folder.
+const AGENTS: &str = "agents";
+const TOURNAMENTS: &str = "tournaments";
+
+/// Records that are kept in memory, for those who look again and again.
+const RECORDS: usize = 4;
+
+/// Requests that read journals and replays, or unpack uploads, at a time. Others wait, and play elsewhere isn't slowed.
+const AT_ONCE: usize = 2;
+
+/// Bytes of a replay after which a write is long enough.
+const READ_BYTES: usize = 64 * 1024;
+
+/// How long a match that is called off may take to end, for those who wait for it.
+const LET_GO_WITHIN: Duration = Duration::from_secs(10);
+
+/// The agents and tournaments of a server. Clones are handles to the same.
+#[derive(Clone)]
+pub(crate) struct Tournaments(Arc<Shared>);
+
+struct Shared {
+    settings: TournamentSettings,
+    launcher: Launcher,
+    secret: ServerSecret,
+    engine: Engine,
+    /// Where agents and tournaments are, as absolute paths.
+    agents: PathBuf,
+    tournaments: PathBuf,
+    /// Held while something is made or removed, so that it happens once and the limits hold.
+    making: Mutex<()>,
+    state: Mutex<State>,
+    /// Something was queued, let go of, or is to end.
+    changed: Condvar,
+    reading: Semaphore,
+    uploading: Semaphore,
+}
+
+/// What is known without looking at the disk.
+struct State {
+    agents: BTreeMap<AgentId, Arc<AgentFacts>>,
+    tournaments: BTreeMap<TournamentId, Entry>,
+    /// What was made by requests with an `Idempotency-Key`.
+    made: HashMap<String, Made>,
+    queue: VecDeque<TournamentId>,
+    current: Option<Current>,
+    records: LruCache<TournamentId, (usize, Arc<Record>)>,
+    is_stopping: bool,
+}
+
+/// A tournament, and how far it is.
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) facts: Arc<TournamentFacts>,
+    pub(crate) games_played: usize,
+    /// At least, since tie-breaks may come.
+    pub(crate) games: usize,
+}
+
+/// A tournament as it stands at a moment.
+pub(crate) struct Look {
+    pub(crate) entry: Entry,
+    /// Whether it is being played.
+    pub(crate) is_running: bool,
+    /// Games a second, since it was begun or gone on with.
+    pub(crate) rate: Option<f64>,
+}
+
+/// What a request made.
+#[derive(Clone, Copy)]
+enum Thing {
+    Agent(AgentId),
+    Tournament(TournamentId),
+}
+
+struct Made {
+    request: String,
+    thing: Thing,
+}
+
+/// Tournaments can't be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TournamentsError {
+    /// The folder can't be used.
+    #[error("the folder {folder} of agents or tournaments can't be used")]
+    Folder {
+        /// Which.
+        folder: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The system gives no thread to play them on.
+    #[error("can't start the thread that plays tournaments")]
+    Thread(#[source] io::Error),
+}
+
+impl Tournaments {
+    /// The agents and tournaments of a data folder, and what plays those that aren't over.
+    ///
+    /// # Errors
+    /// When the folder can't be used, or there is no thread to be had. What is damaged in it is told to the log and left out.
+    pub(crate) fn start(
+        data: &Path,
+        settings: TournamentSettings,
+        launcher: Launcher,
+        secret: ServerSecret,
+        engine: Engine,
+    ) -> Result<(Tournaments, Runner), TournamentsError> {
+        let open = |name: &str| {
+            let refuse = |source| TournamentsError::Folder { folder: data.join(name).display().to_string(), source };
+            let folder = data.join(name);
+            let prepared = folder::prepare(&folder).and_then(|()| {
+                // Without links, as agents' files are named in results; those names are taken out of what is told.
+                let folder = folder.canonicalize()?;
+                Ok((folder.clone(), folder::list(&folder)?))
+            });
+            prepared.map_err(refuse)
+        };
+        let ((agents, kept_agents), (tournaments, kept)) = (open(AGENTS)?, open(TOURNAMENTS)?);
+        let mut state = State {
+            agents: BTreeMap::new(),
+            tournaments: BTreeMap::new(),
+            made: HashMap::new(),
+            queue: VecDeque::new(),
+            current: None,
+            records: LruCache::new(RECORDS),
+            is_stopping: false,
+        };
+        for folder in kept_agents {
+            match load_agent(&folder) {
+                Ok(facts) => drop(state.add_agent(facts)),
+                Err(error) => tracing::warn!(%error, "agent {} is left out: {error}", folder.display()),
+            }
+        }
+        let mut waiting = Vec::new();
+        for folder in kept {
+            match load(&folder) {
+                Ok(entry) => {
+                    if entry.facts.ended.is_none() {
+                        waiting.push((entry.facts.created_at, entry.facts.id));
+                    }
+                    state.add_tournament(entry);
+                }
+                Err(error) => tracing::warn!(%error, "tournament {} is left out: {error}", folder.display()),
+            }
+        }
+        waiting.sort_unstable();
+        state.queue.extend(waiting.into_iter().map(|(_, id)| id));
+        let tournaments = Tournaments(Arc::new(Shared {
+            settings,
+            launcher,
+            secret,
+            engine,
+            agents,
+            tournaments,
+            making: Mutex::new(()),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            reading: Semaphore::new(AT_ONCE),
+            uploading: Semaphore::new(AT_ONCE),
+        }));
+        let runner = Runner::start(tournaments.clone()).map_err(TournamentsError::Thread)?;
+        Ok((tournaments, runner))
+    }
+
+    pub(crate) fn settings(&self) -> &TournamentSettings {
+        &self.0.settings
+    }
+
+    /// Does something that may wait for the disk, away from the runtime's threads and not too much at a time.
+    pub(crate) async fn read<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
+        let place = self.0.reading.acquire().await;
+        let done = self.away(work).await;
+        drop(place);
+        done
+    }
+
+    /// The same for what is made or removed, which waits for nobody but its like.
+    pub(crate) async fn away<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
+        let tournaments = self.clone();
+        match tokio::task::spawn_blocking(move || work(&tournaments)).await {
+            Ok(done) => done,
+            // The runtime doesn't end while a request is answered.
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// A place for an upload, whose body is in memory for a while.
+    ///
+    /// # Errors
+    /// When all are taken.
+    pub(crate) fn upload_place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
+        self.0.uploading.try_acquire().map_err(|_| Refusal::Busy)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+
+    fn folder_of(&self, id: TournamentId) -> PathBuf {
+        self.0.tournaments.join(id.to_string())
+    }
+
+    /// The key that the owner of an agent shows.
+    pub(crate) fn key_of_agent(&self, id: AgentId) -> String {
+        self.0.secret.owner_key(&format!("agent/{id}"))
+    }
+
+    /// Whether this is that key.
+    pub(crate) fn owns_agent(&self, key: &str, id: AgentId) -> bool {
+        self.0.secret.owns(key, &format!("agent/{id}"))
+    }
+
+    /// The key that the owner of a tournament shows.
+    pub(crate) fn key_of_tournament(&self, id: TournamentId) -> String {
+        self.0.secret.owner_key(&format!("tournament/{id}"))
+    }
+
+    /// Whether this is that key.
+    pub(crate) fn owns_tournament(&self, key: &str, id: TournamentId) -> bool {
+        self.0.secret.owns(key, &format!("tournament/{id}"))
+    }
+
+    // Agents.
+
+    /// Keeps an agent. What was made by the same request before is given again.
+    ///
+    /// # Errors
+    /// When it is no agent, may not be kept, or can't be.
+    pub(crate) fn add_agent(
+        &self,
+        source: &Source<'_>,
+        name: Option<&str>,
+        once: Option<Once>,
+    ) -> Result<Arc<AgentFacts>, Refusal> {
+        let shared = &*self.0;
+        let _making = shared.making.lock();
+        let once = once.as_ref().map(OnceFacts::of);
+        if let Some(Thing::Agent(id)) = self.made_before(once.as_ref())? {
+            return self.find_agent(id).ok_or_else(|| Refusal::NoAgent(id.to_string()));
+        }
+        if self.state().agents.len() >= shared.settings.agents {
+            return Err(Refusal::TooManyAgents(shared.settings.agents));
+        }
+        match source {
+            Source::Url(_) if !shared.settings.urls => return Err(Refusal::UrlsOff),
+            Source::Url(url) => agents::check_url(url, shared.settings.private_urls)?,
+            Source::Files { .. } => self.check_sandbox()?,
+        }
+        let id = AgentId(shared.engine.draw_id());
+        let made = (shared.engine.now(), once);
+        let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
+        draft.finish()?;
+        tracing::info!(agent = %id, "agent {id} is kept");
+        Ok(self.state().add_agent(facts))
+    }
+
+    /// Says no where agents would run with less than namespaces of their own.
+    fn check_sandbox(&self) -> Result<(), Refusal> {
+        try_sandbox(&self.0.launcher).map(drop).map_err(|error| Refusal::NoSandbox(error.to_string()))
+    }
+
+    pub(crate) fn find_agent(&self, id: AgentId) -> Option<Arc<AgentFacts>> {
+        self.state().agents.get(&id).cloned()
+    }
+
+    /// A page of agents, newest first, and how many there are.
+    pub(crate) fn list_agents(&self, offset: u64, limit: usize) -> (Vec<Arc<AgentFacts>>, usize) {
+        let state = self.state();
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        (state.agents.values().rev().skip(offset).take(limit).cloned().collect(), state.agents.len())
+    }
+
+    /// Removes an agent with its files.
+    ///
+    /// # Errors
+    /// When there is none, a tournament needs it, or it can't be removed.
+    pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), Refusal> {
+        let _making = self.0.making.lock();
+        let mut state = self.state();
+        if !state.agents.contains_key(&id) {
+            return Err(Refusal::NoAgent(id.to_string()));
+        }
+        let needs =
+            |entry: &Entry| entry.facts.ended.is_none() && entry.facts.agents.iter().any(|agent| agent.id == id);
+        if state.tournaments.values().any(needs) {
+            return Err(Refusal::InUse);
+        }
+        state.agents.remove(&id);
+        state.made.retain(|_, made| !matches!(made.thing, Thing::Agent(made) if made == id));
+        drop(state);
+        folder::remove(&self.0.agents.join(id.to_string()))?;
+        Ok(())
+    }
+
+    // Tournaments.
+
+    /// Queues a tournament. What was made by the same request before is given again.
+    ///
+    /// # Errors
+    /// When it can't be played so, or no more can be kept.
+    pub(crate) fn create(&self, order: Order, once: Option<Once>) -> Result<TournamentId, Refusal> {
+        let shared = &*self.0;
+        let _making = shared.making.lock();
+        let once = once.as_ref().map(OnceFacts::of);
+        if let Some(Thing::Tournament(id)) = self.made_before(once.as_ref())? {
+            return Ok(id);
+        }
+        let agents = {
+            let state = self.state();
+            let waiting = state.queue.len() + usize::from(state.current.is_some());
+            if waiting >= shared.settings.max_tournaments {
+                return Err(Refusal::QueueFull(waiting));
+            }
+            if state.tournaments.len() >= shared.settings.tournaments {
+                return Err(Refusal::TooManyTournaments(state.tournaments.len()));
+            }
+            let find = |id: &AgentId| state.agents.get(id).cloned().ok_or_else(|| Refusal::NoAgent(id.to_string()));
+            order.agents.iter().map(find).collect::<Result<Vec<_>, _>>()?
+        };
+        let id = TournamentId(shared.engine.draw_id());
+        let seed = order.seed.clone().unwrap_or_else(|| shared.engine.draw_seed());
+        let plan = plan::plan(&order, &agents, seed, &shared.settings, &shared.agents)?;
+        if agents.iter().any(|agent| matches!(agent.home, Home::Files { .. })) {
+            self.check_sandbox()?;
+        }
+        let facts = plan::facts(id, order, &agents, &plan, shared.engine.now(), once);
+        let draft = folder::Draft::begin(&shared.tournaments, &id.to_string())?;
+        folder::write_facts(draft.path(), &facts)?;
+        let journal = Journal::create(draft.path(), plan).map_err(|error| match error {
+            JournalError::Plan(error) => Refusal::Plan(error.to_string()),
+            error => Refusal::Write(io::Error::other(error)),
+        })?;
+        let games = journal.record().schedule.games();
+        drop(journal);
+        draft.finish()?;
+        tracing::info!(tournament = %id, games, "tournament {id} of {games} games waits");
+        let mut state = self.state();
+        state.add_tournament(Entry { facts: Arc::new(facts), games_played: 0, games });
+        state.queue.push_back(id);
+        drop(state);
+        shared.changed.notify_all();
+        Ok(id)
+    }
+
+    /// What the same request made before.
+    fn made_before(&self, once: Option<&OnceFacts>) -> Result<Option<Thing>, Refusal> {
+        let Some(once) = once else { return Ok(None) };
+        match self.state().made.get(&once.key) {
+            None => Ok(None),
+            Some(made) if made.request == once.request => Ok(Some(made.thing)),
+            Some(_) => Err(Refusal::KeyReused),
+        }
+    }
+
+    pub(crate) fn find(&self, id: TournamentId) -> Option<Look> {
+        let state = self.state();
+        state.tournaments.get(&id).map(|entry| state.look(entry))
+    }
+
+    /// A page of the tournaments that `counts` counts, newest first, and how many there are.
+    pub(crate) fn list(&self, offset: u64, limit: usize, counts: impl Fn(&Look) -> bool) -> (Vec<Look>, usize) {
+        let state = self.state();
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let all = state.tournaments.values().rev().map(|entry| state.look(entry));
+        let (mut page, mut total) = (Vec::new(), 0);
+        for look in all.filter(counts) {
+            if total >= offset && page.len() < limit {
+                page.push(look);
+            }
+            total += 1;
+        }
+        (page, total)
+    }
+
+    /// Stops a tournament for good, unless it is over, and waits until nothing of it runs.
+    ///
+    /// # Errors
+    /// When there is none, or that can't be written.
+    pub(crate) fn stop(&self, id: TournamentId) -> Result<(), Refusal> {
+        let mut state = self.state();
+        if !state.tournaments.contains_key(&id) {
+            return Err(Refusal::NoTournament(id.to_string()));
+        }
+        if let Some(current) = state.current.as_ref().filter(|current| current.id == id) {
+            current.stop_for_good();
+            let until = Instant::now() + LET_GO_WITHIN;
+            while state.current.as_ref().is_some_and(|current| current.id == id) {
+                if self.0.changed.wait_until(&mut state, until).timed_out() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let before = state.queue.len();
+        state.queue.retain(|queued| *queued != id);
+        if state.queue.len() == before {
+            return Ok(());
+        }
+        drop(state);
+        let (facts, written) = self.end(id, Ending::Stopped);
+        match written {
+            Ok(()) => self.note_end(id, facts),
+            Err(error) => {
+                // It isn't to be forgotten that it waits.
+                self.state().queue.push_front(id);
+                self.0.changed.notify_all();
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down that a tournament is over; gives what is known of it then.
+    fn end(&self, id: TournamentId, how: Ending) -> (Option<TournamentFacts>, io::Result<()>) {
+        let Some(entry) = self.state().tournaments.get(&id).cloned() else { return (None, Ok(())) };
+        let Entry { facts, games_played, games } = entry;
+        let ended = facts::Ended { how, at: self.0.engine.now().0, games_played, games };
+        let facts = TournamentFacts { ended: Some(ended), ..(*facts).clone() };
+        let written = folder::write_facts(&self.folder_of(id), &facts);
+        (Some(facts), written)
+    }
+
+    /// From here on a tournament is over for everybody.
+    fn note_end(&self, id: TournamentId, facts: Option<TournamentFacts>) {
+        let mut state = self.state();
+        if let (Some(entry), Some(facts)) = (state.tournaments.get_mut(&id), facts) {
+            let how = facts.ended.as_ref().map(|ended| &ended.how);
+            tracing::info!(tournament = %id, "tournament {id} ended: {how:?}");
+            entry.facts = Arc::new(facts);
+        }
+    }
+
+    /// Stops a tournament and removes it with all that was kept of it.
+    ///
+    /// # Errors
+    /// When there is none, it can't be stopped, or not be removed.
+    pub(crate) fn remove(&self, id: TournamentId) -> Result<(), Refusal> {
+        self.stop(id)?;
+        let _making = self.0.making.lock();
+        let mut state = self.state();
+        if state.current.as_ref().is_some_and(|current| current.id == id) {
+            return Err(Refusal::Running);
+        }
+        state.tournaments.remove(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+        state.records.remove(&id);
+        state.made.retain(|_, made| !matches!(made.thing, Thing::Tournament(made) if made == id));
+        drop(state);
+        folder::remove(&self.folder_of(id))?;
+        Ok(())
+    }
+
+    /// What the journal of a tournament says, and how it stands.
+    ///
+    /// # Errors
+    /// When there is none, or its journal can't be read.
+    pub(crate) fn record(&self, id: TournamentId) -> Result<(Look, Arc<Record>), Refusal> {
+        let mut state = self.state();
+        let entry = state.tournaments.get(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+        let (look, played) = (state.look(entry), entry.games_played);
+        if let Some((at, record)) = state.records.get(&id)
+            && *at == played
+        {
+            return Ok((look, Arc::clone(record)));
+        }
+        drop(state);
+        let record = Journal::look(&self.folder_of(id)).map_err(|error| Refusal::Damaged(error.to_string()))?;
+        let record = Arc::new(record);
+        let at = record.schedule.games_played();
+        self.state().records.insert(id, (at, Arc::clone(&record)));
+        Ok((look, record))
+    }
+
+    /// The replay of a match, if it was kept.
+    ///
+    /// # Errors
+    /// When the tournament isn't over: games of a meeting share their luck, and what is told of one helps in the next.
+    pub(crate) fn open_replay(&self, id: TournamentId, number: usize) -> Result<Option<ReplayReader>, Refusal> {
+        let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+        if look.entry.facts.ended.is_none() {
+            return Err(Refusal::NotOver);
+        }
+        match File::open(self.replay_path(id, number)) {
+            Ok(file) => Ok(Some(ReplayReader { lines: BufReader::new(file), tournaments: self.clone() })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Refusal::Damaged(error.to_string())),
+        }
+    }
+
+    /// Where the replay of a match is, if it was kept.
+    pub(crate) fn replay_path(&self, id: TournamentId, number: usize) -> PathBuf {
+        self.folder_of(id).join(REPLAYS).join(format!("{number}.jsonl"))
+    }
+
+    /// What an agent wrote to stderr in a match, and what it got wrong, if that was kept.
+    pub(crate) fn read_log(&self, id: TournamentId, number: usize, seat: usize) -> Option<String> {
+        let bytes = std::fs::read(logs::path(&self.replay_path(id, number), seat)).ok()?;
+        Some(self.without_paths(&String::from_utf8_lossy(&bytes)).into_owned())
+    }
+
+    /// A text that doesn't tell where on this machine agents are.
+    pub(crate) fn without_paths<'t>(&self, text: &'t str) -> std::borrow::Cow<'t, str> {
+        let mut text = std::borrow::Cow::Borrowed(text);
+        for folder in [&self.0.agents, &self.0.tournaments] {
+            let (folder, name) = (folder.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
+            if text.contains(&*folder) {
+                text = text.replace(&*folder, &name).into();
+            }
+        }
+        text
+    }
+}
+
+/// A replay as it is told: without a word on where on this machine agents are.
+pub(crate) struct ReplayReader {
+    lines: BufReader<File>,
+    tournaments: Tournaments,
+}
+
+impl ReplayReader {
+    /// Some more lines; nothing behind the last. Waits for the disk.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(crate) fn next_lines(&mut self) -> io::Result<Option<String>> {
+        let mut text = String::new();
+        while text.len() < READ_BYTES && self.lines.read_line(&mut text)? > 0 {}
+        Ok((!text.is_empty()).then(|| self.tournaments.without_paths(&text).into_owned()))
+    }
+}
+
+impl State {
+    fn add_agent(&mut self, facts: AgentFacts) -> Arc<AgentFacts> {
+        let (facts, id) = (Arc::new(facts.clone()), facts.id);
+        self.note(facts.once.as_ref(), Thing::Agent(id));
+        self.agents.insert(id, Arc::clone(&facts));
+        facts
+    }
+
+    fn add_tournament(&mut self, entry: Entry) {
+        let id = entry.facts.id;
+        self.note(entry.facts.once.as_ref(), Thing::Tournament(id));
+        self.tournaments.insert(id, entry);
+    }
+
+    fn note(&mut self, once: Option<&OnceFacts>, thing: Thing) {
+        if let Some(OnceFacts { key, request }) = once {
+            self.made.insert(key.clone(), Made { request: request.clone(), thing });
+        }
+    }
+
+    fn look(&self, entry: &Entry) -> Look {
+        let current = self.current.as_ref().filter(|current| current.id == entry.facts.id);
+        let rate = current.and_then(|current| current.rate(entry.games_played));
+        Look { entry: entry.clone(), is_running: current.is_some() && entry.facts.ended.is_none(), rate }
+    }
+}
+
+/// An agent as it is found at a start.
+fn load_agent(folder: &Path) -> io::Result<AgentFacts> {
+    let facts: AgentFacts = folder::read_facts(folder)?;
+    check_place(folder, &facts.id)?;
+    Ok(facts)
+}
+
+/// What is known of something has to stand in its own folder.
+fn check_place(folder: &Path, id: &impl ToString) -> io::Result<()> {
+    let is_there = folder.file_name().is_some_and(|name| *name == *id.to_string());
+    if is_there { Ok(()) } else { Err(io::Error::other("its facts are those of another one")) }
+}
+
+/// A tournament as it is found at a start. The journal of one that is over isn't read.
+fn load(folder: &Path) -> io::Result<Entry> {
+    let facts: TournamentFacts = folder::read_facts(folder)?;
+    check_place(folder, &facts.id)?;
+    let (games_played, games) = match &facts.ended {
+        Some(ended) => (ended.games_played, ended.games),
+        None => {
+            let record = Journal::look(folder).map_err(io::Error::other)?;
+            (record.schedule.games_played(), record.schedule.games())
+        }
+    };
+    Ok(Entry { facts: Arc::new(facts), games_played, games })
+}

@@ -1,0 +1,120 @@
+//! From what somebody asked for to the plan of a tournament. Pure, but for the files of agents, whose fingerprints are taken.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arena_match::SandboxMode;
+use arena_match::tournament::Plan;
+use arena_model::{GameType, Seed, TimeLimits, Timestamp};
+use arena_tournament::{Format, Shape};
+use serde_json::{Map, Value};
+
+use super::agents;
+use super::facts::{AgentFacts, Entered, OnceFacts, TournamentFacts};
+use super::id::{AgentId, TournamentId};
+use super::refusal::Refusal;
+use super::settings::TournamentSettings;
+
+/// A tournament that somebody wants. What is left out is as usual for the game and the format.
+pub(crate) struct Order {
+    pub(crate) name: Option<String>,
+    pub(crate) game: &'static GameType,
+    pub(crate) options: Map<String, Value>,
+    pub(crate) limits: TimeLimits,
+    /// All different.
+    pub(crate) agents: Vec<AgentId>,
+    pub(crate) format: Format,
+    pub(crate) rounds: Option<usize>,
+    pub(crate) seats: Option<usize>,
+    pub(crate) paired: bool,
+    pub(crate) seed: Option<Seed>,
+}
+
+/// The plan of a tournament between these agents, who have their folders in `folder`.
+///
+/// # Errors
+/// When it can't be played so, or has more agents or games than the settings allow.
+pub(super) fn plan(
+    order: &Order,
+    agents: &[Arc<AgentFacts>],
+    seed: Seed,
+    settings: &TournamentSettings,
+    folder: &Path,
+) -> Result<Plan, Refusal> {
+    let TournamentSettings { max_agents, max_games, .. } = *settings;
+    if agents.len() > max_agents {
+        let text = format!("a tournament may have {max_agents} agents (tournaments.max_agents), not {}", agents.len());
+        return Err(Refusal::Plan(text));
+    }
+    let game = order.game;
+    let shape = Shape {
+        format: order.format,
+        agents: agents.len(),
+        rounds: order.rounds.unwrap_or_else(|| order.format.usual_rounds(agents.len())),
+        seats: order.seats.unwrap_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end())),
+        paired: order.paired,
+        stop: None,
+        seed,
+    };
+    // Before anything is made whose size depends on it.
+    shape.check().map_err(|error| Refusal::Plan(error.to_string()))?;
+    let games = shape.games().unwrap_or(u64::MAX);
+    if games > max_games {
+        let text = format!("a tournament may have {max_games} games (tournaments.max_games), not {games}");
+        return Err(Refusal::Plan(text));
+    }
+    let entrants = names(agents).into_iter().zip(agents);
+    let entrants = entrants.map(|(name, agent)| agents::enter(agent, &folder.join(agent.id.to_string()), &name));
+    let mut plan = Plan::new(game, entrants.collect::<Result<_, _>>()?, &shape);
+    plan.options.clone_from(&order.options);
+    plan.limits = order.limits;
+    plan.sandbox = SandboxMode::Required;
+    plan.public_only = !settings.private_urls;
+    plan.replays = settings.keep_replays;
+    plan.concurrency = settings.concurrency.get().into();
+    plan.check().map_err(|error| Refusal::Plan(error.to_string()))?;
+    Ok(plan)
+}
+
+/// Names that nobody shares: `bot`, `bot #2`.
+fn names(agents: &[Arc<AgentFacts>]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for agent in agents {
+        let numbered = (2..).map(|number| format!("{} #{number}", agent.name));
+        let free = [agent.name.clone()].into_iter().chain(numbered).find(|name| !names.contains(name));
+        names.push(free.expect("numbers don't end"));
+    }
+    names
+}
+
+/// What is known of a tournament with this plan.
+pub(super) fn facts(
+    id: TournamentId,
+    order: Order,
+    agents: &[Arc<AgentFacts>],
+    plan: &Plan,
+    Timestamp(created_at): Timestamp,
+    once: Option<OnceFacts>,
+) -> TournamentFacts {
+    let entered = agents.iter().zip(&plan.agents).map(|(agent, entrant)| Entered {
+        id: agent.id,
+        name: entrant.name.clone(),
+        version: entrant.version.clone(),
+    });
+    TournamentFacts {
+        id,
+        name: order.name,
+        created_at,
+        game: plan.game.clone(),
+        options: plan.options.clone(),
+        limits: plan.limits,
+        format: plan.format,
+        rounds: plan.rounds,
+        seats: plan.seats,
+        paired: plan.paired,
+        seed: plan.seed.clone(),
+        agents: entered.collect(),
+        once,
+        ended: None,
+    }
+}

@@ -1,0 +1,483 @@
+//! Tournaments over HTTP: who may do what, what is told when, and that nothing is told too early. The bots here are servers of the test;
+//! those that are run in the sandbox play in `arena-cli`'s tests, where there is a program that starts them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_match::Launcher;
+use arena_model::Seed;
+use arena_server::{Creators, Settings, Uploaders};
+use arena_testkit::{Answer, Client, Host, known_admin_token};
+use serde_json::{Value, json};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A bot that is a server: it goes straight on, once it is let.
+struct Bot {
+    url: String,
+    /// How many matches it may begin.
+    gate: Arc<(Mutex<usize>, Condvar)>,
+}
+
+impl Bot {
+    fn start(matches: usize) -> Bot {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/secret-path", listener.local_addr().expect("an address"));
+        let gate = Arc::new((Mutex::new(matches), Condvar::new()));
+        let open = Arc::clone(&gate);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let open = Arc::clone(&open);
+                thread::spawn(move || converse(&stream, &open));
+            }
+        });
+        Bot { url, gate }
+    }
+
+    fn let_all_begin(&self) {
+        *self.gate.0.lock().expect("nobody panicked") = usize::MAX;
+        self.gate.1.notify_all();
+    }
+}
+
+/// Answers what comes over one connection, until it is closed.
+fn converse(mut stream: &TcpStream, gate: &(Mutex<usize>, Condvar)) {
+    let mut reader = BufReader::new(stream);
+    let mut me = Value::Null;
+    while let Some(message) = request(&mut reader) {
+        if message.get("ping").is_some() {
+            let mut begun =
+                gate.1.wait_while(gate.0.lock().expect("nobody panicked"), |left| *left == 0).expect("likewise");
+            *begun -= 1;
+        }
+        if let Some(id) = message.get("set_agent_id") {
+            me = id.clone();
+        }
+        let answer = match (message.get("ping"), message.get("world_state")) {
+            (Some(_), _) => json!({"pong": "pong"}),
+            (_, Some(_)) => json!({"agent_id": me, "actions": [{"action": "move", "move": "UP"}]}),
+            _ => json!({"agent_id": me}),
+        };
+        let answer = answer.to_string();
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
+    let (mut length, mut line) = (0, String::new());
+    while line != "\r\n" {
+        line.clear();
+        reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            length = value.trim_end().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+/// A server that plays tournaments.
+struct Hall {
+    host: Host,
+    client: Client,
+}
+
+impl Hall {
+    /// Open to all, near and far.
+    fn open() -> Hall {
+        Hall::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Settings)) -> Hall {
+        let host = Host::start_with(|settings| {
+            settings.admin_token = Some(known_admin_token());
+            let tournaments = &mut settings.tournaments;
+            tournaments.enabled = true;
+            tournaments.create = Creators::Anyone;
+            tournaments.upload = Uploaders::Anyone;
+            tournaments.urls = true;
+            tournaments.private_urls = true;
+            tournaments.launcher = Some(Launcher { program: "/no/such/launcher".into(), args: Vec::new() });
+            change(settings);
+        });
+        let client = host.client();
+        Hall { host, client }
+    }
+
+    /// Names a bot, and gives its id and its owner's key.
+    fn add(&self, name: &str, bot: &Bot) -> (String, String) {
+        made(&self.client.post("/api/agents", &json!({ "url": bot.url, "name": name })))
+    }
+
+    /// A short game of snake between these bots.
+    fn create(&self, agents: &[&String], more: Value) -> (String, String) {
+        made(&self.client.post("/api/tournaments", &order(agents, more)))
+    }
+
+    fn find(&self, id: &str) -> Value {
+        self.client.get(&format!("/api/tournaments/{id}")).ok()
+    }
+
+    /// Waits until a tournament is such.
+    #[track_caller]
+    fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let told = self.find(id);
+            if is_such(&told) {
+                return told;
+            }
+            assert!(Instant::now() < until, "it stays {told}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, key: &str) -> Answer {
+        let bearer = format!("Bearer {key}");
+        self.client.request(method, path, &[("Authorization", &bearer)], b"")
+    }
+
+    fn audited(&self) -> Vec<String> {
+        let page = self.ask("GET", "/api/admin/audit?limit=100", known_admin_token().reveal()).ok();
+        let entries = page["entries"].as_array().expect("a list").iter().rev();
+        entries.map(|entry| format!("{} {}", entry["action"].as_str().expect("a word"), entry["detail"])).collect()
+    }
+}
+
+fn order(agents: &[&String], more: Value) -> Value {
+    let mut order = json!({ "game": "snake", "agents": agents, "options": { "n_epochs": 5 } });
+    order.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    order
+}
+
+#[track_caller]
+fn made(answer: &Answer) -> (String, String) {
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let told = answer.json();
+    let text = |name: &str| told[name].as_str().expect("a text").to_owned();
+    (text("id"), text("ownerKey"))
+}
+
+fn is(state: &str) -> impl Fn(&Value) -> bool {
+    move |told| told["state"] == state
+}
+
+#[test]
+fn without_being_asked_for_there_are_none() {
+    let host = Host::start();
+    let client = host.client();
+    for path in ["/api/games", "/api/v1/agents", "/api/tournaments/x/standings"] {
+        let answer = client.get(path);
+        assert_eq!(answer.refusal(), (404, "NOT_FOUND".to_owned()));
+        assert!(answer.text().contains("arena serve --tournaments"), "{}", answer.text());
+    }
+    assert!(!client.get("/openapi.json").text().contains("/api/tournaments"));
+    assert!(!host.folder().join("tournaments").exists() && !host.folder().join("auth.secret").exists());
+}
+
+#[test]
+fn a_tournament_is_played_and_told_of() {
+    let hall = Hall::open();
+    let bot = Bot::start(usize::MAX);
+    let [(ada, ada_key), (bob, bob_key)] = ["ada", "bob"].map(|name| hall.add(name, &bot));
+    let told = hall.client.get(&format!("/api/agents/{ada}"));
+    assert_eq!((&told.ok()["name"], &told.ok()["kind"]), (&json!("ada"), &json!("url")));
+    let listed = hall.client.get("/api/agents?limit=1").ok();
+    assert_eq!((&listed["total"], &listed["agents"][0]["name"]), (&json!(2), &json!("bob")));
+    assert!(!told.text().contains("secret-path") && !listed.to_string().contains("secret-path"));
+
+    let (id, _) = hall.create(&[&ada, &bob], json!({ "name": "cup", "rounds": 2, "seed": 7 }));
+    let told = hall.wait(&id, is("complete"));
+    assert_eq!((&told["gamesPlayed"], &told["games"], &told["name"]), (&json!(4), &json!(4), &json!("cup")));
+    let seed = Seed::from_number(7);
+    assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(seed.commitment())));
+    assert!(told["endedAt"].as_i64() >= told["createdAt"].as_i64());
+    assert_eq!(hall.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([told]));
+    assert_eq!(hall.client.get("/api/tournaments?state=queued").ok()["total"], 0);
+
+    let base = format!("/api/tournaments/{id}");
+    let standings = hall.client.get(&format!("{base}/standings")).ok();
+    assert_eq!((&standings["complete"], &standings["games_played"]), (&json!(true), &json!(4)));
+    assert_eq!(standings["standings"].as_array().expect("a list").len(), 2);
+    for (format, kind, begins) in [
+        ("csv", "text/csv; charset=utf-8", "rank,"),
+        ("markdown", "text/markdown; charset=utf-8", "snake: round-robin"),
+        ("pgn", "application/vnd.chess-pgn", "[Event "),
+    ] {
+        let answer = hall.client.get(&format!("{base}/standings?format={format}"));
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)));
+        assert!(answer.text().starts_with(begins), "{}", answer.text());
+        assert!(!answer.text().contains("secret-path"));
+    }
+
+    let matches = hall.client.get(&format!("{base}/matches?limit=3&offset=1")).ok();
+    assert_eq!((&matches["total"], matches["matches"].as_array().map(Vec::len)), (&json!(4), Some(3)));
+    assert_eq!(matches["matches"][0], hall.client.get(&format!("{base}/matches/2")).ok());
+    assert!(matches["matches"][0]["epochs"].as_u64() > Some(0));
+    let replay = hall.client.get(&format!("{base}/matches/2/replay"));
+    assert_eq!(replay.header("content-type"), Some("application/x-ndjson"));
+    let verified = arena_match::verify(BufReader::new(replay.text().as_bytes()));
+    assert!(verified.is_ok(), "{verified:?}");
+    for (path, code) in
+        [("/matches/5", "MATCH_NOT_FOUND"), ("/matches/0", "MATCH_NOT_FOUND"), ("/matches/x/replay", "MATCH_NOT_FOUND")]
+    {
+        assert_eq!(hall.client.get(&format!("{base}{path}")).refusal(), (404, code.to_owned()));
+    }
+
+    // What a bot wrote is for its owner, not for its opponent's, and not for who created the tournament.
+    let seats = hall.client.get(&format!("{base}/matches/1")).ok()["agents"].clone();
+    let of = |name: &str| seats.as_array().expect("a list").iter().position(|seat| seat == name).expect("a seat");
+    let log = |name: &str| format!("{base}/matches/1/logs/{}", of(name));
+    assert_eq!(hall.client.get(&log("ada")).refusal().0, 401);
+    for (name, key, status) in
+        [("ada", &ada_key, 200), ("bob", &bob_key, 200), ("ada", &bob_key, 401), ("bob", &ada_key, 401)]
+    {
+        assert_eq!(hall.ask("GET", &log(name), key).status, status, "{name}");
+    }
+    assert_eq!(hall.ask("GET", &log("ada"), known_admin_token().reveal()).status, 200);
+    assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), &ada_key).refusal().0, 401);
+    assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), known_admin_token().reveal()).refusal().0, 404);
+}
+
+#[test]
+fn nothing_tells_of_a_seed_before_the_end() {
+    let hall = Hall::open();
+    let bot = Bot::start(1);
+    let agents = ["ada", "bob", "eve"].map(|name| hall.add(name, &bot).0);
+    let seed = Seed::from_number(1).derive("nobody guesses it");
+    let (id, key) = hall.create(&agents.each_ref(), json!({ "seed": seed.reveal(), "rounds": 2 }));
+    // Both bots of the first match have to begin, and one of the second.
+    hall.wait(&id, is("running"));
+    *bot.gate.0.lock().expect("nobody panicked") += 2;
+    bot.gate.1.notify_all();
+    hall.wait(&id, |told| told["gamesPlayed"] == 1);
+    let (waiting, _) = hall.create(&agents.each_ref(), json!({ "seed": 77_000_123_000_u64 }));
+
+    let base = format!("/api/tournaments/{id}");
+    let secrets: Vec<String> = [seed.reveal(), Seed::from_number(77_000_123_000).reveal()]
+        .into_iter()
+        .chain(["77000123000".to_owned()])
+        .chain((1..=6).map(|meeting| seed.derive(&format!("meeting {meeting}")).reveal()))
+        .collect();
+    let mut paths: Vec<String> = ["", "/standings", "/standings?format=csv", "/matches", "/matches/1", "/matches/2"]
+        .map(|path| format!("{base}{path}"))
+        .to_vec();
+    let refused = ["/standings?format=markdown", "/standings?format=pgn", "/matches/1/replay"]
+        .map(|path| format!("{base}{path}"));
+    for path in &refused {
+        assert_eq!(hall.client.get(path).refusal(), (409, "TOURNAMENT_NOT_OVER".to_owned()), "{path}");
+    }
+    paths.extend(refused.clone());
+    paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/"].map(str::to_owned));
+    paths.push(format!("/api/tournaments/{waiting}"));
+    for path in &paths {
+        for told in
+            [hall.client.get(path), hall.ask("GET", path, &key), hall.ask("GET", path, known_admin_token().reveal())]
+        {
+            for secret in &secrets {
+                assert!(!told.text().contains(secret), "{path}: {}", told.text());
+            }
+        }
+    }
+    let told = hall.find(&id);
+    assert_eq!(told["seedCommitment"], seed.commitment());
+    assert!(told["seed"].is_null());
+
+    bot.let_all_begin();
+    hall.wait(&id, is("complete"));
+    for path in [&base, &format!("{base}/standings"), &refused[0]] {
+        assert!(hall.client.get(path).text().contains(&seed.reveal()), "{path}");
+    }
+    for path in [&format!("{base}/matches/1"), &refused[1], &refused[2]] {
+        assert!(hall.client.get(path).text().contains(&secrets[3]), "{path}");
+    }
+}
+
+#[test]
+fn what_is_closed_opens_to_the_administrator_only_and_is_taken_down() {
+    let hall = Hall::with(|settings| {
+        settings.tournaments.create = Creators::Admin;
+        settings.tournaments.upload = Uploaders::Admin;
+    });
+    let bot = Bot::start(usize::MAX);
+    let by_url = json!({ "url": bot.url, "name": "ada" }).to_string();
+    let post = |path: &str, key: Option<&str>, kind: &str, body: &str| {
+        let bearer = key.map(|key| format!("Bearer {key}"));
+        let mut head = format!(
+            "POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        head.extend(bearer.map(|bearer| format!("Authorization: {bearer}\r\n")));
+        hall.client.raw(format!("{head}\r\n{body}").as_bytes()).expect("an answer")
+    };
+    let [json_kind, bytes_kind] = ["application/json", "application/octet-stream"];
+    for key in [None, Some("guess"), Some("o_00")] {
+        let refused = (401, "AUTHENTICATION_REQUIRED".to_owned());
+        assert_eq!(post("/api/agents", key, json_kind, &by_url).refusal(), refused);
+        assert_eq!(post("/api/agents?filename=a.py", key, bytes_kind, "x").refusal(), refused);
+        assert_eq!(post("/api/tournaments", key, json_kind, "{}").refusal(), refused);
+    }
+    let token = known_admin_token();
+    let (ada, ada_key) = made(&post("/api/agents", Some(token.reveal()), json_kind, &by_url));
+    let (bob, _) = made(&post("/api/agents", Some(token.reveal()), json_kind, &by_url));
+    // Without a program that starts agents none can be confined.
+    let refused = post("/api/agents?filename=a.py", Some(token.reveal()), bytes_kind, "x");
+    assert_eq!(refused.refusal(), (409, "NO_SANDBOX".to_owned()), "{}", refused.text());
+    let body = order(&[&ada, &bob], json!({})).to_string();
+    // An owner's key opens what it is to, and nothing else.
+    assert_eq!(post("/api/tournaments", Some(&ada_key), json_kind, &body).refusal().0, 401);
+    let (id, key) = made(&post("/api/tournaments", Some(token.reveal()), json_kind, &body));
+    hall.wait(&id, is("complete"));
+    for (path, key) in [
+        (format!("/api/agents/{bob}"), &ada_key),
+        (format!("/api/tournaments/{id}"), &ada_key),
+        (format!("/api/agents/{ada}"), &key),
+    ] {
+        assert_eq!(hall.ask("DELETE", &path, key).refusal().0, 401);
+        assert_eq!(hall.client.request("DELETE", &path, &[], b"").refusal().0, 401);
+    }
+    assert_eq!(hall.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).ok(), json!({ "removed": true }));
+    assert_eq!(hall.ask("DELETE", &format!("/api/tournaments/{id}"), token.reveal()).ok(), json!({ "removed": true }));
+    assert_eq!(hall.client.get(&format!("/api/tournaments/{id}")).refusal(), (404, "TOURNAMENT_NOT_FOUND".to_owned()));
+    let folders = |name: &str| std::fs::read_dir(hall.host.folder().join(name)).expect("a folder").count();
+    assert_eq!((folders("agents"), folders("tournaments")), (1, 0));
+    let audited = hall.audited();
+    assert_eq!(
+        audited.iter().map(|entry| entry.split(" {").next().expect("a word")).collect::<Vec<_>>(),
+        ["add agent", "add agent", "add agent", "create tournament", "remove tournament"]
+    );
+    assert!(audited[4].contains(&id), "{audited:?}");
+}
+
+#[test]
+fn a_request_that_is_repeated_with_its_key_happens_once() {
+    let hall = Hall::open();
+    let bot = Bot::start(usize::MAX);
+    let add = |name: &str| hall.client.post_once("/api/agents", "k", &json!({ "url": bot.url, "name": name }));
+    let first = add("ada");
+    assert_eq!((made(&first), first.text()), (made(&add("ada")), add("ada").text()));
+    assert_eq!(add("eve").refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+    let (bob, _) = hall.add("bob", &bot);
+    let create = |more| hall.client.post_once("/api/tournaments", "k", &order(&[&made(&first).0, &bob], more));
+    let created = made(&create(json!({})));
+    hall.wait(&created.0, is("complete"));
+    assert_eq!(made(&create(json!({}))), created);
+    assert_eq!(create(json!({ "rounds": 2 })).refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+    assert_eq!(hall.client.get("/api/tournaments").ok()["total"], 1);
+}
+
+#[test]
+fn tournaments_wait_for_each_other_and_can_be_stopped() {
+    let hall = Hall::with(|settings| settings.tournaments.max_tournaments = 2);
+    let bot = Bot::start(0);
+    let [(ada, ada_key), (bob, _)] = ["ada", "bob"].map(|name| hall.add(name, &bot));
+    let (first, first_key) = hall.create(&[&ada, &bob], json!({ "rounds": 5 }));
+    hall.wait(&first, is("running"));
+    let (second, second_key) = hall.create(&[&ada, &bob], json!({}));
+    assert_eq!(hall.find(&second)["state"], "queued");
+    let full = hall.client.post("/api/tournaments", &order(&[&ada, &bob], json!({})));
+    assert_eq!(full.refusal(), (503, "QUEUE_FULL".to_owned()));
+    assert_eq!(full.header("retry-after"), Some("60"));
+    assert_eq!(hall.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).refusal(), (409, "AGENT_IN_USE".to_owned()));
+    let stop = |id: &str, key: &str| hall.ask("POST", &format!("/api/tournaments/{id}/stop"), key);
+    assert_eq!(stop(&first, &second_key).refusal().0, 401);
+    let begun = Instant::now();
+    let told = stop(&first, &first_key).ok();
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("stopped"), &json!(0)));
+    assert!(told["seed"].is_string());
+    hall.wait(&second, is("running"));
+    assert_eq!(stop(&first, &first_key).ok(), told);
+    bot.let_all_begin();
+    hall.wait(&second, is("complete"));
+    assert_eq!(stop(&second, &second_key).ok()["state"], "complete");
+    for (id, key) in [(first, first_key), (second, second_key)] {
+        assert_eq!(hall.ask("DELETE", &format!("/api/tournaments/{id}"), &key).status, 200);
+    }
+    assert_eq!(hall.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).status, 200);
+}
+
+#[test]
+fn what_cannot_be_played_is_told_in_a_sentence() {
+    let hall = Hall::with(|settings| {
+        settings.tournaments.max_agents = 2;
+        settings.tournaments.max_games = 10;
+        settings.tournaments.agents = 3;
+    });
+    let bot = Bot::start(usize::MAX);
+    let [a, b, c] = ["a", "b", "c"].map(|name| hall.add(name, &bot).0);
+    let check = |more: Value, code: &str, sentence: &str| {
+        let answer = hall.client.post("/api/tournaments", &order(&[&a, &b], more));
+        assert_eq!(answer.refusal(), (400, code.to_owned()), "{}", answer.text());
+        assert_eq!(answer.json()["error"], sentence);
+    };
+    let games = "there is no game `go`; there are snake, chess, food_catcher, cherry_picker, psi, ultimatum, millionaire, dining-cryptographers";
+    check(json!({ "game": "go" }), "UNKNOWN_GAME", games);
+    check(json!({ "agents": [] }), "INVALID_TOURNAMENT", "a tournament needs two agents at least, and there is none");
+    check(json!({ "agents": [a, a] }), "INVALID_TOURNAMENT", &format!("agent {a} is named twice"));
+    check(
+        json!({ "agents": [a, b, c] }),
+        "INVALID_TOURNAMENT",
+        "a tournament may have 2 agents (tournaments.max_agents), not 3",
+    );
+    check(json!({ "agents": [a, "../x"] }), "AGENT_NOT_FOUND", "there is no agent of such an id");
+    check(
+        json!({ "rounds": 6 }),
+        "INVALID_TOURNAMENT",
+        "a tournament may have 10 games (tournaments.max_games), not 12",
+    );
+    check(json!({ "rounds": 0 }), "INVALID_FIELD", "rounds must be a whole number from 1 to 100000");
+    check(json!({ "seats": 3 }), "INVALID_TOURNAMENT", "games of 3 seats need 3 agents at least, and there are 2");
+    check(
+        json!({ "format": "cup" }),
+        "INVALID_FIELD",
+        "format must be one of round-robin, gauntlet, swiss, knockout, adaptive",
+    );
+    check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits");
+    check(json!({ "limits": { "stepMs": 0 } }), "INVALID_FIELD", "stepMs must be a whole number from 1 to 3600000");
+    check(json!({ "options": { "n_epochs": 0 } }), "INVALID_TOURNAMENT", "n_epochs must be 1 to 1000000, not 0");
+    let full = hall.client.post("/api/agents", &json!({ "url": bot.url }));
+    assert_eq!(full.refusal(), (409, "TOO_MANY_AGENTS".to_owned()));
+    assert_eq!(hall.client.get("/api/tournaments").ok()["total"], 0);
+
+    let strict = Hall::with(|settings| {
+        settings.tournaments.private_urls = false;
+        settings.tournaments.upload = Uploaders::Nobody;
+    });
+    for url in
+        [&*bot.url, "http://localhost/", "http://[::1]:1/", "http://192.168.0.1/", "file:///etc/passwd", "nothing"]
+    {
+        assert_eq!(
+            strict.client.post("/api/agents", &json!({ "url": url })).refusal(),
+            (400, "INVALID_URL".to_owned()),
+            "{url}"
+        );
+    }
+    let upload = strict
+        .client
+        .raw(b"POST /api/agents?filename=a HTTP/1.1\r\nHost: arena\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx");
+    assert_eq!(upload.expect("an answer").refusal(), (403, "UPLOADS_OFF".to_owned()));
+    let closed = Hall::with(|settings| settings.tournaments.urls = false);
+    assert_eq!(closed.client.post("/api/agents", &json!({ "url": bot.url })).refusal(), (403, "URLS_OFF".to_owned()));
+}
+
+#[test]
+fn what_takes_too_long_has_failed_and_the_next_one_is_played() {
+    let hall = Hall::with(|settings| settings.tournaments.max_seconds = 1);
+    let (slow, quick) = (Bot::start(0), Bot::start(usize::MAX));
+    let [(a, _), (b, _)] = ["a", "b"].map(|name| hall.add(name, &slow));
+    let [(c, _), (d, _)] = ["c", "d"].map(|name| hall.add(name, &quick));
+    let (first, _) = hall.create(&[&a, &b], json!({ "rounds": 100 }));
+    let (second, _) = hall.create(&[&c, &d], json!({}));
+    let told = hall.wait(&first, is("failed"));
+    assert_eq!(told["reason"], "it took longer than 1 s (tournaments.max_seconds)");
+    hall.wait(&second, is("complete"));
+}

@@ -1,0 +1,587 @@
+//! Leagues: their agents, seasons and games. Who plays whom, and what comes of the results, is for others to say.
+
+use std::path::Path;
+
+use arena_model::{Seed, TimeLimits, Timestamp, Verdict};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{Map, Value};
+
+use crate::job::WriteError;
+use crate::rows::to_json;
+use crate::sqlite::Readers;
+use crate::{CommitError, Store, StoreError};
+
+/// The store's own number of a league.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LeagueNo(pub i64);
+
+/// The store's own number of one version of an agent: larger for those that came later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LeagueAgentNo(pub i64);
+
+/// A league to be founded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewLeague {
+    /// What it is called; no other one is.
+    pub name: String,
+    /// What is played in it.
+    pub rules: LeagueRules,
+    /// What the seeds of all meetings come of.
+    pub seed: Seed,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What is played in a league, and how. It never changes, so that results can be compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeagueRules {
+    /// The name of the game.
+    pub game: String,
+    /// Keys of its config that differ from the usual.
+    pub options: Map<String, Value>,
+    /// How many agents a game has.
+    pub seats: usize,
+    /// Whether a meeting is as many games as seats, with one seed, in which agents change seats. Else it is one game.
+    pub paired: bool,
+    /// How long agents may take.
+    pub limits: TimeLimits,
+    /// How agents' processes are held in: a JSON object of whoever plays.
+    pub sandbox: Value,
+}
+
+/// A league.
+#[derive(Debug, Clone, PartialEq)]
+pub struct League {
+    /// Its number in the store.
+    pub no: LeagueNo,
+    /// What it is called.
+    pub name: String,
+    /// What is played in it.
+    pub rules: LeagueRules,
+    /// What the seeds of all meetings come of.
+    pub seed: Seed,
+    /// When it was founded.
+    pub created_at: Timestamp,
+    /// The number of its present season, from 1.
+    pub season: u32,
+}
+
+/// A season.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeagueSeason {
+    /// From 1.
+    pub number: u32,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// When it was closed; `None` for the present one.
+    pub ended_at: Option<Timestamp>,
+    /// How many games have been played in it.
+    pub games: u64,
+}
+
+/// What makes an agent what it is. If any of it changes, it is another version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewLeagueAgent {
+    /// What it is called in the league.
+    pub name: String,
+    /// What its owner or its manifest calls the version.
+    pub version: Option<String>,
+    /// As the user named it.
+    pub path: String,
+    /// Where it looks for the state.
+    pub dialect: String,
+    /// How it is reached: a JSON object of whoever plays.
+    pub reach: Value,
+    /// The files and folders that make it what it is.
+    pub files: Vec<String>,
+    /// Their SHA-256, in hex. `None` for somebody else's server.
+    pub sha256: Option<String>,
+}
+
+/// A version of an agent of a league.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeagueAgent {
+    /// Its number in the store.
+    pub no: LeagueAgentNo,
+    /// Which of the versions of its name it is, from 1 in the order of coming.
+    pub generation: u32,
+    /// What makes it what it is.
+    pub facts: NewLeagueAgent,
+    /// When it came.
+    pub added_at: Timestamp,
+    /// When it left; `None` while it is in the league.
+    pub removed_at: Option<Timestamp>,
+}
+
+/// A game that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeagueGame {
+    /// From 1 in the league, in the order in which games ended. The store gives it.
+    pub number: u64,
+    /// From 1.
+    pub season: u32,
+    /// From 1 in the league. The games of a meeting share its seed.
+    pub meeting: u64,
+    /// Which game of the meeting it is, from 1.
+    pub leg: usize,
+    /// What all that was random came of.
+    pub seed: Seed,
+    /// How many epochs were played.
+    pub epochs: u64,
+    /// The game's word for how it ended, such as `CHECKMATE`, or `TAINTED`.
+    pub termination: String,
+    /// Who won: the side where the game names sides, else the agent's id in the game, or `DRAW`.
+    pub winner: String,
+    /// When.
+    pub ended_at: Timestamp,
+    /// From the start of the agents to their end, in milliseconds.
+    pub took_ms: f64,
+    /// What became of each agent, by seat.
+    pub seats: Vec<LeagueSeat>,
+}
+
+/// What became of an agent in a game.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeagueSeat {
+    /// Which version of which agent.
+    pub agent: LeagueAgentNo,
+    /// From 1 for the best; equal ones are a draw.
+    pub rank: usize,
+    /// The game's score.
+    pub score: f64,
+    /// Why it was disqualified, if it was.
+    pub verdict: Option<Verdict>,
+    /// The same in a sentence.
+    pub detail: Option<String>,
+    /// What else it got wrong in the protocol.
+    pub faults: u32,
+    /// How long it was waited for in all, in milliseconds.
+    pub waited_ms: f64,
+    /// How long it was waited for at most, in milliseconds.
+    pub longest_step_ms: f64,
+}
+
+impl Store {
+    /// What the store says of leagues.
+    pub fn leagues(&self) -> Leagues {
+        Leagues(self.readers.clone())
+    }
+
+    /// Founds a league and begins its first season. `None` if there is one of that name.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn create_league(&self, new: NewLeague) -> Result<Option<LeagueNo>, CommitError> {
+        self.writer
+            .write(move |writing| {
+                let NewLeague { name, rules, seed, at } = &new;
+                let inserted = writing.connection.execute(
+                    "INSERT INTO leagues (name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+                    params![
+                        name,
+                        rules.game,
+                        to_json(&rules.options),
+                        number(rules.seats as u64),
+                        rules.paired,
+                        number(rules.limits.step_ms),
+                        number(rules.limits.bank_ms),
+                        to_json(&rules.sandbox),
+                        seed.0,
+                        at.0
+                    ],
+                )?;
+                if inserted == 0 {
+                    return Ok(None);
+                }
+                let no = writing.connection.last_insert_rowid();
+                begin_season(writing.connection, no, 1, *at)?;
+                Ok(Some(LeagueNo(no)))
+            })
+            .await
+    }
+
+    /// Closes the present season of a league and begins the next one, whose number is returned.
+    ///
+    /// # Errors
+    /// If there is no such league, or the store can't write.
+    pub async fn close_league_season(&self, league: LeagueNo, at: Timestamp) -> Result<u32, CommitError> {
+        self.writer
+            .write(move |writing| {
+                let number = present_season(writing.connection, league)?;
+                writing.connection.execute(
+                    "UPDATE league_seasons SET ended_at = ?2 WHERE league = ?1 AND ended_at IS NULL",
+                    [league.0, at.0],
+                )?;
+                begin_season(writing.connection, league.0, number + 1, at)?;
+                Ok(number + 1)
+            })
+            .await
+    }
+
+    /// Takes an agent into a league. Whoever of that name is in it and isn't the same leaves in the same commit. One that was
+    /// in the league before, the same in all, goes on with its results; any other begins without. Says which it is now.
+    ///
+    /// # Errors
+    /// If the store can't be read or can't write.
+    pub async fn enter_league_agent(
+        &self,
+        league: LeagueNo,
+        facts: NewLeagueAgent,
+        at: Timestamp,
+    ) -> Result<LeagueAgent, CommitError> {
+        self.writer
+            .write(move |writing| {
+                let connection = writing.connection;
+                let versions: Vec<LeagueAgent> = read_agents(connection, league)?
+                    .into_iter()
+                    .filter(|agent| agent.facts.name == facts.name)
+                    .collect();
+                let known = versions.iter().find(|agent| agent.facts == facts);
+                if let Some(known) = known.filter(|known| known.removed_at.is_none()) {
+                    return Ok(known.clone());
+                }
+                remove_agent(connection, league, &facts.name, at)?;
+                if let Some(known) = known {
+                    connection.execute("UPDATE league_agents SET removed_at = NULL WHERE no = ?1", [known.no.0])?;
+                    return Ok(LeagueAgent { removed_at: None, ..known.clone() });
+                }
+                let generation = versions.last().map_or(1, |last| last.generation + 1);
+                connection.execute(
+                    "INSERT INTO league_agents (league, name, generation, version, path, dialect, reach, files, sha256, added_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                    params![
+                        league.0,
+                        facts.name,
+                        generation,
+                        facts.version,
+                        facts.path,
+                        facts.dialect,
+                        to_json(&facts.reach),
+                        to_json(&facts.files),
+                        facts.sha256,
+                        at.0
+                    ],
+                )?;
+                let no = LeagueAgentNo(connection.last_insert_rowid());
+                Ok(LeagueAgent { no, generation, facts: facts.clone(), added_at: at, removed_at: None })
+            })
+            .await
+    }
+
+    /// Takes the agent of this name out of a league; its results stay. Whether it was in it.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn remove_league_agent(
+        &self,
+        league: LeagueNo,
+        name: String,
+        at: Timestamp,
+    ) -> Result<bool, CommitError> {
+        self.writer.write(move |writing| Ok(remove_agent(writing.connection, league, &name, at)?)).await
+    }
+
+    /// Keeps a game that has ended; on return it is durable. Gives it its number, whatever number it bears.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] if that game of that meeting has been kept before; or if the store can't write.
+    pub async fn add_league_game(&self, league: LeagueNo, game: LeagueGame) -> Result<LeagueGame, CommitError> {
+        self.writer
+            .write(move |writing| {
+                let connection = writing.connection;
+                let last: i64 = connection
+                    .prepare_cached("SELECT coalesce(max(number), 0) FROM league_games WHERE league = ?1")?
+                    .query_row([league.0], |row| row.get(0))?;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO league_games
+                         (league, number, season, meeting, leg, seed, epochs, termination, winner, ended_at, took_ms)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                    )?
+                    .execute(params![
+                        league.0,
+                        last + 1,
+                        game.season,
+                        number(game.meeting),
+                        number(game.leg as u64),
+                        game.seed.0,
+                        number(game.epochs),
+                        game.termination,
+                        game.winner,
+                        game.ended_at.0,
+                        game.took_ms
+                    ])?;
+                let no = connection.last_insert_rowid();
+                let mut insert = connection.prepare_cached(
+                    "INSERT INTO league_seats
+                     (game, seat, agent, rank, score, verdict, detail, faults, waited_ms, longest_step_ms)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                )?;
+                for (at, seat) in (0_i64..).zip(&game.seats) {
+                    insert.execute(params![
+                        no,
+                        at,
+                        seat.agent.0,
+                        number(seat.rank as u64),
+                        seat.score,
+                        seat.verdict.map(Verdict::name),
+                        seat.detail,
+                        seat.faults,
+                        seat.waited_ms,
+                        seat.longest_step_ms
+                    ])?;
+                }
+                Ok(LeagueGame { number: last.unsigned_abs() + 1, ..game.clone() })
+            })
+            .await
+    }
+}
+
+/// What a store says of leagues, each time at the moment of asking.
+#[derive(Clone)]
+pub struct Leagues(Readers);
+
+impl Leagues {
+    /// Of the store in a folder, which another process may have open. `None` if there is no store, or one that an older
+    /// program made, which knows of no leagues.
+    ///
+    /// # Errors
+    /// If it can't be read, or a newer program made it.
+    pub fn beside_others(folder: &Path) -> Result<Option<Leagues>, StoreError> {
+        Ok(Readers::beside_others(folder)?.map(Leagues))
+    }
+
+    /// All leagues, in the order of their names.
+    ///
+    /// # Errors
+    /// If the store can't be read, or a league is damaged.
+    pub async fn list(&self) -> Result<Vec<League>, StoreError> {
+        self.0.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{SELECT_LEAGUE} ORDER BY name"))?;
+            let mut rows = statement.query([])?;
+            let mut leagues = Vec::new();
+            while let Some(row) = rows.next()? {
+                leagues.push(read_league(row)?);
+            }
+            Ok(leagues)
+        })
+    }
+
+    /// The league of this name.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the league is damaged.
+    pub async fn find(&self, name: &str) -> Result<Option<League>, StoreError> {
+        self.0.read(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{SELECT_LEAGUE} WHERE name = ?1"))?;
+            let mut rows = statement.query([name])?;
+            rows.next()?.map(read_league).transpose()
+        })
+    }
+
+    /// The seasons of a league, in order.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_seasons(&self, league: LeagueNo) -> Result<Vec<LeagueSeason>, StoreError> {
+        self.0.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT number, began_at, ended_at,
+                        (SELECT count(*) FROM league_games g WHERE g.league = s.league AND g.season = s.number)
+                 FROM league_seasons s WHERE league = ?1 ORDER BY number",
+            )?;
+            let seasons = statement.query_map([league.0], |row| {
+                Ok(LeagueSeason {
+                    number: row.get(0)?,
+                    began_at: Timestamp(row.get(1)?),
+                    ended_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+                    games: row.get::<_, i64>(3)?.unsigned_abs(),
+                })
+            })?;
+            Ok(seasons.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Every version of every agent that a league has ever had, in the order of coming.
+    ///
+    /// # Errors
+    /// If the store can't be read, or an agent is damaged.
+    pub async fn list_agents(&self, league: LeagueNo) -> Result<Vec<LeagueAgent>, StoreError> {
+        self.0.read(|connection| read_agents(connection, league))
+    }
+
+    /// How many agents are in a league.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn count_present(&self, league: LeagueNo) -> Result<u64, StoreError> {
+        self.0.read(|connection| {
+            let count: i64 = connection
+                .prepare_cached("SELECT count(*) FROM league_agents WHERE league = ?1 AND removed_at IS NULL")?
+                .query_row([league.0], |row| row.get(0))?;
+            Ok(count.unsigned_abs())
+        })
+    }
+
+    /// The games of a season, in the order in which they ended.
+    ///
+    /// # Errors
+    /// If the store can't be read, or a game is damaged.
+    pub async fn list_games(&self, league: LeagueNo, season: u32) -> Result<Vec<LeagueGame>, StoreError> {
+        self.0.read(|connection| read_games(connection, league, season))
+    }
+
+    /// The number of the last meeting of which a game has been played, in any season; 0 if there is none.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_last_meeting(&self, league: LeagueNo) -> Result<u64, StoreError> {
+        self.0.read(|connection| {
+            let last: i64 = connection
+                .prepare_cached("SELECT coalesce(max(meeting), 0) FROM league_games WHERE league = ?1")?
+                .query_row([league.0], |row| row.get(0))?;
+            Ok(last.unsigned_abs())
+        })
+    }
+}
+
+const SELECT_LEAGUE: &str =
+    "SELECT no, name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at,
+    (SELECT number FROM league_seasons WHERE league = no AND ended_at IS NULL) FROM leagues";
+
+fn read_league(row: &Row<'_>) -> Result<League, StoreError> {
+    let name: String = row.get(1)?;
+    let json = |column: usize| read_json(row, column, &format!("league {name}"));
+    let Value::Object(options) = json(3)? else {
+        return Err(damaged(&format!("league {name}"), "its options are no JSON object"));
+    };
+    let count = |column: usize| -> Result<u64, rusqlite::Error> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
+    Ok(League {
+        no: LeagueNo(row.get(0)?),
+        rules: LeagueRules {
+            game: row.get(2)?,
+            options,
+            seats: count(4)? as usize,
+            paired: row.get(5)?,
+            limits: TimeLimits { step_ms: count(6)?, bank_ms: count(7)? },
+            sandbox: json(8)?,
+        },
+        seed: Seed(row.get(9)?),
+        created_at: Timestamp(row.get(10)?),
+        season: row.get(11)?,
+        name,
+    })
+}
+
+fn read_agents(connection: &Connection, league: LeagueNo) -> Result<Vec<LeagueAgent>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT no, name, generation, version, path, dialect, reach, files, sha256, added_at, removed_at
+         FROM league_agents WHERE league = ?1 ORDER BY no",
+    )?;
+    let mut rows = statement.query([league.0])?;
+    let mut agents = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(1)?;
+        let what = format!("agent {name} of a league");
+        agents.push(LeagueAgent {
+            no: LeagueAgentNo(row.get(0)?),
+            generation: row.get(2)?,
+            facts: NewLeagueAgent {
+                version: row.get(3)?,
+                path: row.get(4)?,
+                dialect: row.get(5)?,
+                reach: read_json(row, 6, &what)?,
+                files: serde_json::from_value(read_json(row, 7, &what)?).map_err(|error| damaged(&what, error))?,
+                sha256: row.get(8)?,
+                name,
+            },
+            added_at: Timestamp(row.get(9)?),
+            removed_at: row.get::<_, Option<i64>>(10)?.map(Timestamp),
+        });
+    }
+    Ok(agents)
+}
+
+fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<Vec<LeagueGame>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT g.number, g.meeting, g.leg, g.seed, g.epochs, g.termination, g.winner, g.ended_at, g.took_ms,
+                s.agent, s.rank, s.score, s.verdict, s.detail, s.faults, s.waited_ms, s.longest_step_ms
+         FROM league_games g JOIN league_seats s ON s.game = g.no
+         WHERE g.league = ?1 AND g.season = ?2 ORDER BY g.no, s.seat",
+    )?;
+    let mut rows = statement.query(params![league.0, season])?;
+    let mut games: Vec<LeagueGame> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let count = |column: usize| -> Result<u64, rusqlite::Error> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
+        let number = count(0)?;
+        if games.last().is_none_or(|last| last.number != number) {
+            games.push(LeagueGame {
+                number,
+                season,
+                meeting: count(1)?,
+                leg: count(2)? as usize,
+                seed: Seed(row.get(3)?),
+                epochs: count(4)?,
+                termination: row.get(5)?,
+                winner: row.get(6)?,
+                ended_at: Timestamp(row.get(7)?),
+                took_ms: row.get(8)?,
+                seats: Vec::new(),
+            });
+        }
+        let verdict: Option<String> = row.get(12)?;
+        let verdict = verdict.map(|name| {
+            let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
+            known.ok_or_else(|| damaged(&format!("game {number} of a league"), format_args!("unknown verdict {name}")))
+        });
+        let seat = LeagueSeat {
+            agent: LeagueAgentNo(row.get(9)?),
+            rank: count(10)? as usize,
+            score: row.get(11)?,
+            verdict: verdict.transpose()?,
+            detail: row.get(13)?,
+            faults: row.get(14)?,
+            waited_ms: row.get(15)?,
+            longest_step_ms: row.get(16)?,
+        };
+        games.last_mut().expect("one was just made sure of").seats.push(seat);
+    }
+    Ok(games)
+}
+
+fn present_season(connection: &Connection, league: LeagueNo) -> Result<u32, WriteError> {
+    let number: Option<u32> = connection
+        .query_row("SELECT number FROM league_seasons WHERE league = ?1 AND ended_at IS NULL", [league.0], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    number.ok_or_else(|| damaged(&format!("league {}", league.0), "it has no present season").into())
+}
+
+fn begin_season(connection: &Connection, league: i64, number: u32, at: Timestamp) -> Result<(), rusqlite::Error> {
+    connection.execute(
+        "INSERT INTO league_seasons (league, number, began_at) VALUES (?1, ?2, ?3)",
+        params![league, number, at.0],
+    )?;
+    Ok(())
+}
+
+fn remove_agent(connection: &Connection, league: LeagueNo, name: &str, at: Timestamp) -> Result<bool, rusqlite::Error> {
+    let sql = "UPDATE league_agents SET removed_at = ?3 WHERE league = ?1 AND name = ?2 AND removed_at IS NULL";
+    Ok(connection.execute(sql, params![league.0, name, at.0])? > 0)
+}
+
+fn read_json(row: &Row<'_>, column: usize, what: &str) -> Result<Value, StoreError> {
+    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
+    serde_json::from_str(text).map_err(|error| damaged(what, error))
+}
+
+fn damaged(what: &str, reason: impl ToString) -> StoreError {
+    StoreError::Damaged { what: what.to_owned(), reason: reason.to_string() }
+}
+
+/// A count as SQLite holds it.
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,192 @@
+//! Leagues in the store: what was kept is there after a restart, once, and versions don't mix.
+
+use std::fmt::Write;
+
+use arena_model::{Seed, TimeLimits, Timestamp, Verdict};
+use arena_store::{
+    CommitError, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeat, Leagues, NewLeague,
+    NewLeagueAgent, Store, StoreError,
+};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::open;
+
+fn new_league(name: &str) -> NewLeague {
+    let rules = LeagueRules {
+        game: "snake".to_owned(),
+        options: json!({"n_epochs": 12}).as_object().expect("an object").clone(),
+        seats: 2,
+        paired: true,
+        limits: TimeLimits { step_ms: 50, bank_ms: 1000 },
+        sandbox: json!({"mode": "on"}),
+    };
+    NewLeague { name: name.to_owned(), rules, seed: Seed::from_number(7), at: Timestamp(1000) }
+}
+
+fn facts(name: &str, sha256: &str) -> NewLeagueAgent {
+    NewLeagueAgent {
+        name: name.to_owned(),
+        version: None,
+        path: format!("/bots/{name}"),
+        dialect: "both".to_owned(),
+        reach: json!({"command": {"program": format!("/bots/{name}"), "args": ["'; --"], "folder": "/bots"}}),
+        files: vec![format!("/bots/{name}")],
+        sha256: Some(sha256.to_owned()),
+    }
+}
+
+fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
+    let seat = |(place, agent)| LeagueSeat {
+        agent,
+        rank: place + 1,
+        score: 0.1 + 0.2 - place as f64,
+        verdict: (place == 1).then_some(Verdict::Timeout),
+        detail: (place == 1).then(|| "took \"long\"".to_owned()),
+        faults: 3,
+        waited_ms: 1.5,
+        longest_step_ms: 0.75,
+    };
+    LeagueGame {
+        number: 0,
+        season: 1,
+        meeting,
+        leg,
+        seed: Seed::from_number(meeting),
+        epochs: 12,
+        termination: "TAINTED".to_owned(),
+        winner: "somebody".to_owned(),
+        ended_at: Timestamp(5000),
+        took_ms: 123.456,
+        seats: agents.into_iter().enumerate().map(seat).collect(),
+    }
+}
+
+async fn found(store: &Store, name: &str) -> LeagueNo {
+    store.create_league(new_league(name)).await.expect("it can write").expect("the name is free")
+}
+
+async fn enter(store: &Store, league: LeagueNo, facts: NewLeagueAgent, at: i64) -> LeagueAgent {
+    store.enter_league_agent(league, facts, Timestamp(at)).await.expect("it can write")
+}
+
+/// All versions of all agents, a line each.
+async fn told(store: &Store, league: LeagueNo) -> String {
+    let mut told = String::new();
+    for agent in store.leagues().list_agents(league).await.expect("readable") {
+        let NewLeagueAgent { name, version, sha256, .. } = &agent.facts;
+        let (from, to) = (agent.added_at.0, agent.removed_at.map(|at| at.0));
+        writeln!(told, "{name} #{} {version:?} {sha256:?} from {from} to {to:?}", agent.generation).expect("a text");
+    }
+    told
+}
+
+#[tokio::test]
+async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let (league, kept) = {
+        let store = open(folder.path());
+        let league = found(&store, "ladder").await;
+        assert_eq!(store.create_league(new_league("ladder")).await.expect("it can write"), None, "the name is taken");
+        let (a, b) =
+            (enter(&store, league, facts("a", "1"), 10).await, enter(&store, league, facts("b", "2"), 20).await);
+        let mut kept = Vec::new();
+        for (meeting, leg, agents) in [(1, 1, [a.no, b.no]), (2, 1, [b.no, a.no]), (1, 2, [b.no, a.no])] {
+            kept.push(store.add_league_game(league, game(meeting, leg, agents)).await.expect("it is kept"));
+        }
+        (league, kept)
+    };
+    assert_eq!(kept.iter().map(|game| game.number).collect::<Vec<_>>(), [1, 2, 3]);
+    let store = open(folder.path());
+    let leagues = store.leagues();
+    let known = leagues.find("ladder").await.expect("readable").expect("it is there");
+    let NewLeague { name, rules, seed, at } = new_league("ladder");
+    assert_eq!((known.no, known.name, known.rules, known.seed, known.created_at), (league, name, rules, seed, at));
+    assert_eq!(leagues.list_games(league, 1).await.expect("readable"), kept);
+    assert_eq!(leagues.find_last_meeting(league).await.expect("readable"), 2);
+    assert_eq!(leagues.find("other").await.expect("readable"), None);
+    // A game is kept once, whoever keeps it.
+    let a = kept[0].seats[0].agent;
+    let again = store.add_league_game(league, game(1, 2, [a, a])).await;
+    assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
+    assert_eq!(leagues.list_games(league, 1).await.expect("readable"), kept);
+    // Another league counts for itself.
+    let other = found(&store, "other").await;
+    assert_eq!(leagues.list_games(other, 1).await.expect("readable"), []);
+    let names: Vec<String> = leagues.list().await.expect("readable").into_iter().map(|league| league.name).collect();
+    assert_eq!(names, ["ladder", "other"]);
+}
+
+#[tokio::test]
+async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let league = found(&store, "ladder").await;
+    let first = enter(&store, league, facts("a", "1"), 10).await;
+    assert_eq!(enter(&store, league, facts("a", "1"), 11).await, first, "it is in the league already");
+    enter(&store, league, facts("b", "1"), 20).await;
+    let second = enter(&store, league, facts("a", "2"), 30).await;
+    let named = NewLeagueAgent { version: Some("3.0".to_owned()), ..facts("a", "2") };
+    enter(&store, league, named, 40).await;
+    expect![[r#"
+        a #1 None Some("1") from 10 to Some(30)
+        b #1 None Some("1") from 20 to None
+        a #2 None Some("2") from 30 to Some(40)
+        a #3 Some("3.0") Some("2") from 40 to None
+    "#]]
+    .assert_eq(&told(&store, league).await);
+    assert_eq!(enter(&store, league, facts("a", "2"), 50).await, second, "with its results");
+    assert!(store.remove_league_agent(league, "b".to_owned(), Timestamp(60)).await.expect("it can write"));
+    assert!(!store.remove_league_agent(league, "b".to_owned(), Timestamp(61)).await.expect("it can write"));
+    expect![[r#"
+        a #1 None Some("1") from 10 to Some(30)
+        b #1 None Some("1") from 20 to Some(60)
+        a #2 None Some("2") from 30 to None
+        a #3 Some("3.0") Some("2") from 40 to Some(50)
+    "#]]
+    .assert_eq(&told(&store, league).await);
+    assert_eq!(store.leagues().count_present(league).await.expect("readable"), 1);
+}
+
+#[tokio::test]
+async fn seasons_follow_each_other_and_games_stay_with_theirs() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = open(folder.path());
+    let league = found(&store, "ladder").await;
+    let (a, b) = (enter(&store, league, facts("a", "1"), 10).await, enter(&store, league, facts("b", "2"), 20).await);
+    store.add_league_game(league, game(1, 1, [a.no, b.no])).await.expect("it is kept");
+    assert_eq!(store.close_league_season(league, Timestamp(100)).await.expect("it can write"), 2);
+    let second = LeagueGame { season: 2, ..game(2, 1, [a.no, b.no]) };
+    let second = store.add_league_game(league, second).await.expect("it is kept");
+    assert_eq!(second.number, 2, "numbers go on");
+    let leagues = store.leagues();
+    let seasons = leagues.list_seasons(league).await.expect("readable");
+    let seasons: Vec<_> =
+        seasons.iter().map(|s| (s.number, s.began_at.0, s.ended_at.map(|at| at.0), s.games)).collect();
+    assert_eq!(seasons, [(1, 1000, Some(100), 1), (2, 100, None, 1)]);
+    assert_eq!(leagues.find("ladder").await.expect("readable").expect("it is there").season, 2);
+    assert_eq!(leagues.list_games(league, 2).await.expect("readable"), [second]);
+}
+
+#[tokio::test]
+async fn leagues_are_read_beside_whoever_has_the_store() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    assert!(Leagues::beside_others(&folder.path().join("absent")).expect("readable").is_none());
+    let store = open(folder.path());
+    let league = found(&store, "ladder").await;
+    assert!(matches!(Store::open_as_counted(folder.path()), Err(StoreError::InUse { .. })));
+    let beside = Leagues::beside_others(folder.path()).expect("readable").expect("it is there");
+    enter(&store, league, facts("a", "1"), 10).await;
+    assert_eq!(beside.count_present(league).await.expect("readable"), 1);
+    drop(store);
+    // With nobody left to have it open as well.
+    let alone = Leagues::beside_others(folder.path()).expect("readable").expect("it is there");
+    assert_eq!(alone.list().await.expect("readable").len(), 1);
+    drop(alone);
+    let schema = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+    let set = |version: i64| schema.pragma_update(None, "user_version", version).expect("it can write");
+    set(2);
+    assert!(Leagues::beside_others(folder.path()).expect("readable").is_none(), "an older program knows no leagues");
+    set(1000);
+    assert!(matches!(Leagues::beside_others(folder.path()), Err(StoreError::Newer { found: 1000, .. })));
+}
