@@ -9,48 +9,45 @@ import secrets
 import colosseum
 
 coin = secrets.randbelow(2)
-# The bit of our left neighbour, what each player has told, who has guessed, and what we know ourselves.
+# The bit of our left neighbour, what each player has told, and who has guessed.
 left = None
 told = {}
 guessed = set()
-paid = False
-has_told = has_guessed = False
+paid = has_begun = has_tossed = has_told = has_guessed = False
 
 
 def decide(me, state, config):
-    """Does the next step of the protocol, as soon as what it needs is there."""
-    global left, paid, has_told, has_guessed
+    """Takes in what is new, and does the next step of the protocol for which all is there."""
+    global left, paid, has_begun, has_tossed, has_told, has_guessed
     you, players = state["you"], state["players"]
-    if not all(players) or has_guessed:
-        return []
     seat = players.index(you)
-    neighbour = players[(seat + 1) % len(players)]
-    actions = []
     for message in state["messages"]:
         content, sender = message["content"].strip(), message["from"]
-        if content == "You paid the bill.":
-            paid = True
-        if content.startswith("All diners have arrived"):
-            actions.append({"action": "chat", "content": f"coin {coin}", "to": neighbour})
-        if content.endswith("has submitted their guess."):
-            guessed.add(content.split()[0])
-        if sender == players[seat - 1] and message["to"] == you and content in ("coin 0", "coin 1"):
+        if sender == "operator":
+            paid = paid or content == "You paid the bill."
+            has_begun = has_begun or content.startswith("All diners have arrived")
+            if content.endswith("has submitted their guess."):
+                guessed.add(content.split()[0])
+        elif content in ("coin 0", "coin 1") and message["to"] == you and sender == players[seat - 1]:
             left = int(content[-1])
-        if content in ("differ 0", "differ 1"):
-            told[sender] = int(content[-1])
+        elif content in ("differ 0", "differ 1") and message["to"] is None:
+            told.setdefault(sender, int(content[-1]))
+    actions = []
+    if has_begun and not has_tossed:
+        has_tossed = True
+        actions.append({"action": "chat", "content": f"coin {coin}", "to": players[(seat + 1) % len(players)]})
     if left is not None and not has_told:
         has_told = True
-        told[you] = (coin ^ left) ^ paid
+        told[you] = coin ^ left ^ paid
         actions.append({"action": "chat", "content": f"differ {told[you]}"})
-    if len(told) == len(players):
-        guess = "internal" if sum(told.values()) % 2 else "external"
-    elif len(guessed - {you}) == len(players) - 1:
+    if not has_guessed and len(told) == len(players):
+        has_guessed = True
+        actions.append({"action": "guess", "content": "internal" if sum(told.values()) % 2 else "external"})
+    if not has_guessed and len(guessed) == len(players) - 1:
         # Nobody will tell anything more.
-        guess = "internal" if paid else "unknown"
-    else:
-        return actions
-    has_guessed = True
-    return actions + [{"action": "guess", "content": guess}]
+        has_guessed = True
+        actions.append({"action": "guess", "content": "internal" if paid else "unknown"})
+    return actions
 
 
 if __name__ == "__main__":

@@ -16,30 +16,27 @@ told = {}
 
 def decide(me, state, config):
     """Chats once, and guesses once all have chatted."""
-    you, others = state["you"], [name for name in state["players"] if name and name != state["you"]]
-    salt = ",".join(sorted(name for name in state["players"] if name))
     actions = []
     for message in state["messages"]:
-        if message["from"] == "operator":
-            found = re.search(r"private set is: \{(.*)\}", message["content"])
+        content, sender = message["content"], message["from"]
+        if sender == "operator":
+            found = re.search(r"private set is: \{(.*)\}", content)
             if found:
                 own.update(int(number) for number in re.findall(r"\d+", found[1]))
-                hashes = sorted(digest(salt, number) for number in own)
-                actions.append({"action": "chat", "content": "hashes: " + " ".join(hashes)})
-        elif message["from"] != you and message["content"].startswith("hashes: "):
-            first = message["from"] not in told
-            told[message["from"]] = set(message["content"].split()[1:])
-            if first and all(name in told for name in others):
-                common = sorted(n for n in own if all(digest(salt, n) in told[name] for name in others))
+                actions.append({"action": "chat", "content": "hashes: " + " ".join(sorted(map(digest, own)))})
+        elif sender != state["you"] and content.startswith("hashes: ") and sender not in told:
+            told[sender] = set(content.split()[1:])
+            if len(told) == len(state["players"]) - 1:
+                common = sorted(number for number in own if all(digest(number) in hashes for hashes in told.values()))
                 # A guess can't be empty.
                 actions.append({"action": "guess", "content": ", ".join(map(str, common or sorted(own)[:1]))})
     return actions
 
 
-def digest(salt, number):
+def digest(number):
     """Says nothing of the number to somebody who doesn't try all numbers."""
-    return hashlib.sha256(f"{salt}:{number}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"psi: {number}".encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":
-    colosseum.run("psi-py", "1", decide)
+    colosseum.run("psi-py", "2", decide)

@@ -3,6 +3,7 @@
 mod bot;
 mod endpoint;
 mod model;
+mod one_arena;
 mod person;
 
 use std::collections::BTreeSet;
