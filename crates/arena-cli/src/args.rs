@@ -5,6 +5,7 @@ mod admin;
 mod agent;
 mod league;
 mod matches;
+mod play;
 mod rate;
 mod replay;
 mod tournament;
@@ -22,6 +23,7 @@ pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
+pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ShowArgs};
 pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
@@ -39,9 +41,8 @@ Examples:
   arena match run snake --agent ./a --agent ./b    a match between two bots
   arena replay show game.jsonl --play              a match that was recorded, as a film
   arena challenges create psi       a session, with an invite for each player
-  arena challenges join inv_…       take a seat
-  arena challenges sync ID --from inv_…    what the operator says to you
-  arena challenges send ID guess '142, 377' --from inv_…
+  arena play inv_…                  take a seat and play
+  arena play inv_… --agent ./bot    let a bot play
 
 {EXIT_CODES}")
 )]
@@ -122,6 +123,29 @@ Examples:
   arena demo --games 12 --pace 1    more games, and a new one every second
   arena demo --data demo-data       keep what was played")]
     Demo(DemoArgs),
+    /// Play: a person, a bot or a language model takes a seat in a session of any arena, and plays to the end.
+    #[command(after_help = "\
+Examples:
+  arena play inv_…                                 you play, at this terminal
+  arena play --from inv_…                          back to a seat that you have taken before
+  arena play inv_… --agent ./bot                   a bot plays, in the sandbox of arena match run
+  arena play inv_… --url https://arena.example --sign -- python3 bot.py
+  arena play inv_… --model NAME --api-base http://127.0.0.1:8080/v1
+  arena play inv_… --model NAME --max-turns 20 --price-in 3 --price-out 15 --max-cost 0.50
+
+At the terminal (or in a pipe), a line that begins with / is an action or a command: `/guess 1, 2, 3` uses the
+challenge's method `guess`, /help lists all. Everything else is said to all; `@2 text`, to Player 2 alone.
+
+Broken connections, and servers that are started anew, are waited for up to 5 minutes. Ctrl-C or /quit leaves: the seat stays
+yours, and the session goes on without you.
+
+A bot gets the states of games (snake, chess, …) as in a match; docs/agents.md tells what it gets of other challenges. A bot
+that crashes, is late or breaks the protocol resigns, where the challenge lets it, and the exit code is 12.
+
+A language model is given the rules, the challenge's methods as tools, and messages as they come. Reaching a limit, it
+resigns where the challenge lets it, or else keeps silent to the end; --max-time leaves at once. The key of its endpoint is in
+OPENAI_API_KEY or ANTHROPIC_API_KEY.")]
+    Play(Box<SeatArgs>),
     /// Matches: bots in any language play games against each other, without a server.
     #[command(after_help = "\
 Examples:

@@ -1,14 +1,16 @@
 //! A small HTTP client of an arena: the calls that players make, and what can go wrong with them.
 //! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller. The
-//! administrator's calls are in `client/admin.rs`.
+//! administrator's calls are in `client/admin.rs`, streams in `client/stream.rs`.
 
 mod admin;
+mod stream;
 
 pub use admin::{ExportError, Subject};
+pub use stream::Event;
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{InviteCode, Timestamp};
@@ -30,6 +32,12 @@ const ANSWER: Duration = Duration::from_secs(15);
 /// Pauses before a request that met a broken connection is sent again, and so also the number of times.
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
+/// Pauses of a caller who holds out, when those above are used up.
+const HOLD_ON: Duration = Duration::from_secs(1);
+
+/// The longest pause that a server may ask for between two requests.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
 /// Longest answer that is read. A channel may hold a million messages, and is read in one piece if one asks for it.
 const ANSWER_BYTES: u64 = 1 << 30;
 
@@ -47,6 +55,8 @@ pub struct Arena {
     administers: bool,
     /// How long an answer may take, beyond the time that was asked to wait.
     patience: Duration,
+    /// For how long a request is sent again to a server that is away, or asks to slow down.
+    stamina: Duration,
 }
 
 /// Which messages of a channel to read.
@@ -188,7 +198,19 @@ impl Arena {
             key: None,
             administers: false,
             patience: ANSWER,
+            stamina: Duration::ZERO,
         }
+    }
+
+    /// The same arena for somebody who holds out: requests are sent again for so long while the server is away, starting, or
+    /// asks to slow down. Each is done once nevertheless.
+    pub fn holding_out(self, stamina: Duration) -> Arena {
+        Arena { stamina, ..self }
+    }
+
+    /// The same arena with a session key.
+    pub fn with_key(&self, key: Option<String>) -> Arena {
+        Arena { key: key.or_else(|| self.key.clone()), ..self.clone() }
     }
 
     /// The same arena in the eyes of the player `from`.
@@ -226,6 +248,11 @@ impl Arena {
     pub fn create(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
         let body = [("options", options.map(|options| Value::Object(options.clone())))];
         self.post(&path(&["api", "challenges"], Some(name)), body)
+    }
+
+    /// The session of an invite that nobody has used yet.
+    pub fn find_invite(&self, invite: &str) -> Result<Answer, CallError> {
+        self.get(&path(&["api", "invites"], Some(invite)), &[], None)
     }
 
     /// Takes the seat of `invite`.
@@ -375,21 +402,28 @@ impl Arena {
         write: bool,
         call: impl Fn() -> Result<RawAnswer, ureq::Error>,
     ) -> Result<Answer, CallError> {
-        let mut pauses = RETRIES.iter();
+        let begun = Instant::now();
+        let mut pauses = RETRIES.iter().copied();
         loop {
-            match call() {
-                Ok(answer) => return self.judge(url, answer),
-                Err(error) => match pauses.next() {
-                    Some(pause) if is_broken_connection(&error) => std::thread::sleep(*pause),
-                    _ => return Err(self.explain(url, limit, write, error)),
-                },
+            let call = call();
+            let is_fresh = begun.elapsed() < self.stamina;
+            let pause = match &call {
+                Ok(answer) => answer.asks_for_a_pause().filter(|_| is_fresh),
+                Err(error) if is_broken_connection(error) => pauses.next().or(is_fresh.then_some(HOLD_ON)),
+                Err(ureq::Error::Timeout(_)) => is_fresh.then_some(HOLD_ON),
+                Err(_) => None,
+            };
+            match (pause, call) {
+                (Some(pause), _) => std::thread::sleep(pause),
+                (None, Ok(answer)) => return self.judge(url, answer),
+                (None, Err(error)) => return Err(self.explain(url, limit, write, error)),
             }
         }
     }
 
     /// Tells an arena's answer from anything else that may live at the address.
     fn judge(&self, url: &str, answer: RawAnswer) -> Result<Answer, CallError> {
-        let RawAnswer { status, location, html, text } = answer;
+        let RawAnswer { status, location, html, text, .. } = answer;
         let stranger = |what: String| CallError::NotAnArena { url: self.url.clone(), what };
         if let Some(location) = location {
             return Err(stranger(format!("a redirect to {location}; give --url the final address")));
@@ -479,7 +513,17 @@ struct RawAnswer {
     /// Where it sends us, if it's a redirect.
     location: Option<String>,
     html: bool,
+    /// Seconds until it wants to be asked again, if it says so.
+    retry_after: Option<u64>,
     text: String,
+}
+
+impl RawAnswer {
+    /// For how long to wait before the same request may find a better answer.
+    fn asks_for_a_pause(&self) -> Option<Duration> {
+        matches!(self.status, 429 | 502..=504)
+            .then(|| self.retry_after.map_or(HOLD_ON, Duration::from_secs).min(LONGEST_PAUSE))
+    }
 }
 
 fn read_answer(response: Response<ureq::Body>) -> Result<RawAnswer, ureq::Error> {
@@ -487,8 +531,10 @@ fn read_answer(response: Response<ureq::Body>) -> Result<RawAnswer, ureq::Error>
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let location = if status.is_redirection() { header("location") } else { None };
     let html = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
+    // A date, which is allowed too, isn't worth a clock that agrees with the server's.
+    let retry_after = header("retry-after").and_then(|seconds| seconds.parse().ok());
     let text = response.into_body().into_with_config().limit(ANSWER_BYTES).read_to_string()?;
-    Ok(RawAnswer { status: status.as_u16(), location, html, text })
+    Ok(RawAnswer { status: status.as_u16(), location, html, retry_after, text })
 }
 
 /// Whether trying again may help. A timeout isn't retried: the caller has waited long enough.

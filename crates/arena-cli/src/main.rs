@@ -17,6 +17,7 @@ mod keys;
 mod league;
 mod matches;
 mod output;
+mod play;
 mod rate;
 mod replay;
 mod scoring;
@@ -58,6 +59,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Demo(args) => demo::run(&args, style),
+        Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
         Verb::League { data, verb } => league::run(verb, &data, style),

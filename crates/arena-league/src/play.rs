@@ -179,6 +179,7 @@ pub fn play<E: Send>(
             mode: sandbox.mode,
             limits: sandbox.limits,
             expose: sandbox.expose,
+            public_only: false,
         },
         until,
         season: Mutex::new(season),

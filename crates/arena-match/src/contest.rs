@@ -152,7 +152,7 @@ fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), Ma
             Ok(parts) => parts,
             Err(error) if error.is_of_the_agent() => {
                 seat.disqualify(Verdict::StartupFail, error.to_string());
-                (Link::dead().map_err(MatchError::System)?, Box::new(Absent))
+                absent()?
             }
             Err(error) => return Err(MatchError::Start(error)),
         };
@@ -327,6 +327,11 @@ impl Body for Bot {
         }
         self.stderr.finish()
     }
+}
+
+/// What stands for an agent that didn't start.
+pub(crate) fn absent() -> Result<(Link, Box<dyn Body>), MatchError> {
+    Ok((Link::dead().map_err(MatchError::System)?, Box::new(Absent)))
 }
 
 /// Nobody: the body of an agent that didn't start.

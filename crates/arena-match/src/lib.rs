@@ -19,6 +19,7 @@ mod replay;
 mod reply;
 mod report;
 mod seat;
+mod solo;
 mod spent;
 mod stderr;
 pub mod tournament;
@@ -39,3 +40,4 @@ pub use replay::{
 };
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};
+pub use solo::Solo;

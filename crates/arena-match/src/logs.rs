@@ -28,7 +28,11 @@ pub fn path(replay: &Path, seat: usize) -> PathBuf {
     replay.with_extension(format!("seat{seat}.log"))
 }
 
-fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
+/// Writes one log: what the agent got wrong, then what it wrote.
+///
+/// # Errors
+/// When it can't be written.
+pub fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
     if let Some((verdict, detail)) = &log.verdict {
         writeln!(to, "arena: disqualified, {verdict}: {detail}")?;
     }

@@ -467,7 +467,7 @@ impl<'a> Table<'a> {
 }
 
 /// Disqualifies an agent whose pipe gave out, or flooded. `verdict`: when it just ended.
-fn fail(seat: &mut Seat, body: &mut dyn Body, answer: Answer, verdict: Verdict) {
+pub(crate) fn fail(seat: &mut Seat, body: &mut dyn Body, answer: Answer, verdict: Verdict) {
     if answer == Answer::Flood {
         return seat.disqualify(Verdict::OutputLimit, "wrote a line, or beside its answers, beyond all bounds");
     }

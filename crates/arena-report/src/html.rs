@@ -249,6 +249,7 @@ fn reproduce(record: &Record) -> Markup {
     let limits = &plan.limits;
     let sandbox = match plan.sandbox {
         SandboxMode::On => "on",
+        SandboxMode::Required => "on, and required",
         SandboxMode::NoNamespaces => "on, without namespaces",
         SandboxMode::Off => "off",
     };

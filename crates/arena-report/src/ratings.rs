@@ -38,11 +38,6 @@ impl Ratings {
         Some(Ratings { fit, ranks })
     }
 
-    /// The agents by their numbers, the highest rating first.
-    pub fn order(&self) -> impl Iterator<Item = usize> {
-        self.fit.order().into_iter().map(|agent| agent.0)
-    }
-
     /// The rating of the agent of this number.
     pub fn rating(&self, agent: usize) -> Rating {
         let index = AgentIndex(agent);

@@ -60,7 +60,8 @@ pub fn command(record: &Record) -> String {
         add("--bank-ms", plan.limits.bank_ms.to_string());
     }
     match plan.sandbox {
-        SandboxMode::On => {}
+        // A server requires it; at the command line one sees whether it is in force.
+        SandboxMode::On | SandboxMode::Required => {}
         SandboxMode::NoNamespaces => add("--sandbox", "no-namespaces".to_owned()),
         SandboxMode::Off => add("--sandbox", "off".to_owned()),
     }

@@ -71,7 +71,7 @@ impl<'s> Standings<'s> {
             (0..season.agents.len()).partition(|agent| tallies[*agent].games > 0);
         let ratings = rate(&season.results, &rated);
         let mut order: Vec<usize> = match &ratings {
-            Some(ratings) => ratings.order().map(|place| rated[place]).collect(),
+            Some(ratings) => ratings.order().into_iter().map(|place| rated[place]).collect(),
             None => rated.clone(),
         };
         order.extend(waiting);

@@ -155,13 +155,13 @@ pub struct RunLeagueArgs {
     /// Begin no meeting once the Elo of every agent is known to ± so much.
     #[arg(long, value_name = "ELO", value_parser = margin)]
     pub until_margin: Option<f64>,
-    /// Play so many games beside each other [default: 1]
+    /// Play so many games beside each other.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: u32,
     /// Whether a game and its agents share a core, which is far quicker unless agents think long.
     #[arg(long, value_enum, default_value_t = Affinity::Share)]
     pub affinity: Affinity,
-    /// Print the standings after so many games, 0: at the end only
+    /// Print the standings after so many games, 0: at the end only.
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub table_every: usize,
 }

@@ -51,6 +51,7 @@ fn every_verb_has_help_with_examples() {
 
         serve
         demo
+        play
         match
         tournament
         league

@@ -15,6 +15,7 @@ mod live;
 mod log;
 mod matches;
 mod play;
+mod players;
 mod program;
 mod python_client;
 mod rate;

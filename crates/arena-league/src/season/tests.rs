@@ -96,7 +96,7 @@ fn a_season_goes_on_from_its_games_as_if_it_had_never_stopped() {
     for (seats, paired, agents) in [(2, true, 5), (2, false, 5), (4, true, 6), (2, true, 2)] {
         let mut whole = season(league(seats, paired), agents, Vec::new());
         play(&mut whole, 150);
-        for stop in [0, 1, 2, 3, 7, 19, 39, 99, 131, 148] {
+        for stop in [0, 1, 2, 7, 39, 131, 148] {
             let mut again = season(league(seats, paired), agents, whole.games()[..stop].to_vec());
             play(&mut again, 150 - stop);
             assert_eq!(again.games(), whole.games(), "{seats} seats, paired {paired}, stopped after {stop}");

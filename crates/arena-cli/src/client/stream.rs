@@ -1,0 +1,99 @@
+//! A channel as it fills: Server-Sent Events, one after the other. Coming back after a broken connection is the caller's affair.
+
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::BodyReader;
+
+use super::{ANSWER, ANSWER_BYTES, Arena, CallError, path, read_answer};
+
+/// A stream on which nothing comes for so long is broken: arenas send a comment every 30 s.
+const SILENCE: Duration = Duration::from_secs(75);
+
+/// A channel, read event by event.
+pub struct Stream {
+    reader: BufReader<BodyReader<'static>>,
+    url: String,
+}
+
+/// One event.
+#[derive(Debug, PartialEq)]
+pub struct Event {
+    /// Its id, from which a stream goes on; arenas that can't do that give none.
+    pub id: Option<String>,
+    /// What it says.
+    pub data: Value,
+}
+
+impl Arena {
+    /// Follows a channel, behind the event `after` or from its start.
+    ///
+    /// # Errors
+    /// As for every call. What answers without a stream is [`CallError::NotAnArena`].
+    pub fn stream(&self, channel: &str, after: Option<&str>) -> Result<Stream, CallError> {
+        let url = format!("{}{}", self.url, path(&["api", "chat", "ws"], Some(channel)));
+        let config = self.agent.get(&url).config();
+        let mut request = config.timeout_recv_response(Some(ANSWER)).timeout_per_read(Some(SILENCE)).build();
+        if let Some(from) = &self.from {
+            request = request.query("from", from);
+        }
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        if let Some(after) = after {
+            request = request.header("last-event-id", after);
+        }
+        let response = request.call().map_err(|error| self.explain(&url, ANSWER, false, error))?;
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if response.status().is_success() && kind.starts_with("text/event-stream") {
+            let body = response.into_body().into_with_config().limit(ANSWER_BYTES).reader();
+            return Ok(Stream { reader: BufReader::new(body), url: self.url.clone() });
+        }
+        let answer = read_answer(response).map_err(|error| self.explain(&url, ANSWER, false, error))?;
+        Err(match self.judge(&url, answer) {
+            Ok(_) => CallError::NotAnArena { url: self.url.clone(), what: "no stream of events".to_owned() },
+            Err(error) => error,
+        })
+    }
+}
+
+impl Stream {
+    /// The next event; `None` when the stream has ended.
+    ///
+    /// # Errors
+    /// When the connection breaks, or what comes isn't JSON.
+    pub fn next(&mut self) -> Result<Option<Event>, CallError> {
+        let (mut id, mut data, mut line) = (None, String::new(), String::new());
+        loop {
+            line.clear();
+            let broken = |error: std::io::Error| CallError::Unreachable {
+                url: self.url.clone(),
+                why: format!("the stream broke off: {error}"),
+            };
+            // What comes without an end of line is the torso of an event.
+            if self.reader.read_line(&mut line).map_err(broken)? == 0 || !line.ends_with('\n') {
+                return Ok(None);
+            }
+            let field = line.trim_end_matches(['\r', '\n']);
+            let value = |name: &str| {
+                let rest = field.strip_prefix(name)?.strip_prefix(':')?;
+                Some(rest.strip_prefix(' ').unwrap_or(rest))
+            };
+            if let Some(value) = value("data") {
+                if !data.is_empty() {
+                    data.push('\n');
+                }
+                data.push_str(value);
+            } else if let Some(value) = value("id") {
+                id = Some(value.to_owned());
+            } else if field.is_empty() && !data.is_empty() {
+                let data = serde_json::from_str(&data).map_err(|error| CallError::NotAnArena {
+                    url: self.url.clone(),
+                    what: format!("an event that isn't JSON ({error})"),
+                })?;
+                return Ok(Some(Event { id, data }));
+            }
+        }
+    }
+}

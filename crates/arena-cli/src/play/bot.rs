@@ -1,0 +1,255 @@
+//! A bot of the Colosseum protocol in a seat: games are shown to it as in a match, other challenges as messages and methods. It is judged
+//! as in a match; what it gets wrong costs the seat, and is told to whoever sent it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use arena_match::{Agent, Confinement, OwnerLog, Solo};
+use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
+use serde_json::{Map, Value, json};
+
+use super::Played;
+use super::game::{Said, State};
+use super::news::{Inbox, Message};
+use super::seat::{Refusal, Seat};
+use crate::args::BotArgs;
+use crate::exit::{Exit, Failure};
+use crate::matches::{cannot_write, explain, settings};
+
+/// How long an answer may take, in milliseconds, where nobody says otherwise.
+const STEP_MS: u64 = 60_000;
+
+/// What an answer needs for its way to the arena.
+const WAY: Duration = Duration::from_millis(100);
+
+/// How often in a row a bot is shown what was refused, without anything else being new.
+const LESSONS: u32 = 10;
+
+/// How much of the end of its log is shown of a bot that failed, in lines.
+const LOG_LINES: usize = 10;
+
+/// A bot that is about to play.
+pub struct Bot {
+    agent: Agent,
+    confinement: Confinement,
+    limits: TimeLimits,
+    log: Option<(PathBuf, File)>,
+}
+
+/// How it went on with a bot.
+enum Course {
+    Over,
+    /// The arena has refused an answer, or thrown the bot out.
+    Lost(String),
+}
+
+impl Bot {
+    /// The bot that the command line names.
+    ///
+    /// # Errors
+    /// When there is none, or its log can't be written.
+    pub fn of(args: &BotArgs) -> Result<Bot, Failure> {
+        let mut agent = match &args.agent {
+            Some(path) => settings::find_agent(path)?,
+            None => settings::find_command(&args.command)?,
+        };
+        agent.dialect = args.dialect.unwrap_or(agent.dialect);
+        settings::tell_notes(std::slice::from_ref(&agent));
+        let limits = TimeLimits { step_ms: args.step_ms.unwrap_or(STEP_MS), bank_ms: args.bank_ms.unwrap_or(0) };
+        let confinement = settings::confinement(&args.sandbox())?;
+        let create = |path: &PathBuf| match File::create(path) {
+            Ok(file) => Ok((path.clone(), file)),
+            Err(error) => Err(cannot_write(path, &error)),
+        };
+        Ok(Bot { agent, confinement, limits, log: args.log.as_ref().map(create).transpose()? })
+    }
+
+    /// Lets the bot play.
+    ///
+    /// # Errors
+    /// When it fails, which is told with the end of its log; or when the arena does.
+    pub fn play(&mut self, seat: &mut Seat, inbox: &mut Inbox, called_off: &AtomicBool) -> Result<Played, Failure> {
+        let id: AgentId = seat.you.parse().map_err(|error| {
+            Failure::new(Exit::Internal, format_args!("{} can't be told to an agent: it isn't {error}", seat.you))
+        })?;
+        let mut solo = Solo::start(&self.agent, id, &self.confinement, self.limits, called_off).map_err(explain)?;
+        let course = self.follow(&mut solo, seat, inbox);
+        let name = solo.name().to_owned();
+        let log = solo.finish();
+        self.keep(&log)?;
+        let why = match (&log.verdict, course?) {
+            (Some((verdict, detail)), _) => format!("{verdict}: {detail}"),
+            (None, Course::Lost(why)) => why,
+            (None, Course::Over) => return Ok(Played::ToTheEnd),
+        };
+        // The others shouldn't have to wait for somebody who won't come back.
+        let resigned = match seat.resign(&why)? {
+            true => ", and resigned",
+            false => "",
+        };
+        let last = end_of(&log);
+        let last = if last.is_empty() { String::new() } else { format!("; its log ends:\n{last}") };
+        Err(Failure::new(Exit::FaultyAgent, format_args!("the agent {name} is out{resigned}: {why}{last}")))
+    }
+
+    fn follow(&self, solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
+        // What takes `actions` is a game of the protocol.
+        match seat.has_method("actions") {
+            true => follow_game(solo, seat, inbox),
+            false => self.follow_challenge(solo, seat, inbox),
+        }
+    }
+
+    /// A challenge that isn't a game: the bot is shown what is new, whenever something is.
+    fn follow_challenge(&self, solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
+        let mut config = Map::from_iter([
+            ("challenge".to_owned(), json!(seat.challenge)),
+            ("players".to_owned(), json!(seat.metadata.players)),
+        ]);
+        let limits = json!(self.limits);
+        config.extend(limits.as_object().cloned().unwrap_or_default());
+        solo.introduce(&config).map_err(explain)?;
+        let (mut fresh, mut rejected) = (Vec::<SeenMessage>::new(), Vec::<RefusedAction>::new());
+        let (mut epoch, mut lessons) = (0, 0);
+        while solo.out().is_none() {
+            // What was refused is told at once, with what else is new.
+            let teaches = !rejected.is_empty() && lessons < LESSONS;
+            let (messages, goes_on) = inbox.gather(teaches.then(Instant::now))?;
+            // What a bot says itself is no reason to ask it again.
+            let is_news = messages.iter().any(|message| message.from != seat.you);
+            fresh.extend(messages.into_iter().map(SeenMessage::from));
+            if !goes_on {
+                return Ok(Course::Over);
+            }
+            if !is_news && !teaches {
+                continue;
+            }
+            lessons = if is_news { 0 } else { lessons + 1 };
+            epoch += 1;
+            seat.look_for_others()?;
+            let players = seat.players();
+            let ids: Vec<&str> = players.iter().flatten().map(String::as_str).collect();
+            let mut members = json!({"epoch": epoch, "agent_ids": ids});
+            let state = ChallengeState {
+                challenge: seat.challenge.clone(),
+                prompt: seat.metadata.prompt.clone(),
+                methods: seat.metadata.methods.clone(),
+                you: seat.you.clone(),
+                messages: std::mem::take(&mut fresh),
+                rejected: std::mem::take(&mut rejected),
+                players,
+            };
+            let (Value::Object(mut state), Some(members)) = (json!(state), members.as_object_mut()) else {
+                unreachable!("both are objects")
+            };
+            state.append(members);
+            let answer = solo.show(&state, None).map_err(explain)?;
+            if let Some(actions) = answer {
+                rejected = act(seat, &actions)?;
+            }
+        }
+        Ok(Course::Over)
+    }
+
+    /// Writes the log where it was asked for.
+    fn keep(&mut self, log: &OwnerLog) -> Result<(), Failure> {
+        let Some((path, file)) = &mut self.log else { return Ok(()) };
+        let mut text = Vec::new();
+        arena_match::logs::write_log(log, &mut text)
+            .and_then(|()| file.write_all(&text))
+            .map_err(|error| cannot_write(path, &error))
+    }
+}
+
+/// A game: the bot sees what it would see in a match.
+fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
+    let mut answered = 0;
+    loop {
+        let (messages, goes_on) = inbox.gather(None)?;
+        let came = Instant::now();
+        // Of states that came while nobody looked, all but the last are past.
+        let mut last: Option<(State, &Message)> = None;
+        for message in &messages {
+            match Said::read(message) {
+                Some(Said::Start { config, .. }) => solo.introduce(&config).map_err(explain)?,
+                Some(Said::State(state)) => last = Some((state, message)),
+                Some(Said::Disqualified { disqualified, reason, detail }) if disqualified == seat.you => {
+                    return Ok(Course::Lost(format!("the arena disqualified it, {reason}: {detail}")));
+                }
+                _ => {}
+            }
+        }
+        if !goes_on || solo.out().is_some() {
+            return Ok(Course::Over);
+        }
+        let Some((mut state, message)) = last.filter(|(state, _)| state.asks(&seat.you)) else { continue };
+        let epoch = state.world_state["epoch"].as_u64().unwrap_or(0);
+        // A seat that was taken up again is shown the past.
+        if epoch <= answered {
+            continue;
+        }
+        answered = epoch;
+        let by = state.until(message, came).and_then(|by| by.checked_sub(WAY));
+        // The link tells it, by its own bank.
+        state.world_state.remove("remaining_overage_ms");
+        let actions = match solo.show(&state.world_state, by).map_err(explain)? {
+            Some(actions) => actions,
+            None if solo.out().is_some() => return Ok(Course::Over),
+            // An answer that counts for nothing does nothing.
+            None => "[]".to_owned(),
+        };
+        if let Some(refusal) = seat.act("actions", &actions)? {
+            return Ok(Course::Lost(format!("the arena refused its actions: {refusal}")));
+        }
+    }
+}
+
+/// Does what a bot wants, in its order. What couldn't be done comes back.
+fn act(seat: &Seat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
+    let list: Vec<Value> = match serde_json::from_str(actions) {
+        Ok(Value::Array(list)) => list,
+        Ok(other) => return Ok(vec![invalid(other, "`actions` isn't a list")]),
+        // The link lets JSON through and nothing else; a number beyond all bounds is what is left.
+        Err(error) => return Ok(vec![invalid(Value::Null, &error.to_string())]),
+    };
+    let mut refused = Vec::new();
+    for (number, wanted) in list.into_iter().enumerate() {
+        if number >= MAX_ACTIONS {
+            refused.push(invalid(wanted, &format!("more than {MAX_ACTIONS} actions at once")));
+            break;
+        }
+        let action = match serde_json::from_value::<ChallengeAction>(wanted.clone()) {
+            Ok(action) => action,
+            Err(error) => {
+                refused.push(invalid(wanted, &error.to_string()));
+                continue;
+            }
+        };
+        let refusal = match action.action.as_str() {
+            "chat" if !seat.has_method("chat") => seat.say(&action.content, action.to.as_deref())?,
+            method => seat.act(method, &action.content)?,
+        };
+        if let Some(Refusal { code, error }) = refusal {
+            refused.push(RefusedAction { action, code: code.unwrap_or_else(|| "REFUSED".to_owned()), error });
+        }
+    }
+    Ok(refused)
+}
+
+/// Something that isn't an action at all, as it is told to whoever wanted it.
+fn invalid(wanted: Value, why: &str) -> RefusedAction {
+    let name = wanted["action"].as_str().unwrap_or_default().to_owned();
+    let action = ChallengeAction { action: name, content: wanted.to_string(), to: None };
+    RefusedAction { action, code: "INVALID_ACTION".to_owned(), error: why.to_owned() }
+}
+
+/// The last lines of what an agent wrote to stderr.
+fn end_of(log: &OwnerLog) -> String {
+    let text = [&log.stderr.head[..], &log.stderr.tail[..]].concat();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}

@@ -1,0 +1,202 @@
+//! Following a channel: a thread that reads it as a stream, or by asking again and again where there is none, and comes back when the
+//! connection breaks or the arena is started anew. Each message is passed on once, in order, without gaps.
+
+use std::io;
+use std::sync::mpsc::{SendError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::news::{Ending, Kind, Message, News};
+use super::seat::OUTAGE;
+use crate::client::{Answer, Arena, CallError, Event, Read};
+
+/// Seconds that one request waits for news, where streams aren't offered.
+const WAIT_S: u8 = 20;
+
+/// Between two requests to an arena that doesn't wait.
+const REST: Duration = Duration::from_secs(1);
+
+/// The first pause after a broken connection; each that follows is twice as long, up to the second.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Follows a channel of a session. The thread ends with the session, when nobody wants its news any more, or with the program.
+pub fn follow(arena: &Arena, session: &str, kind: Kind, news: Sender<News>) -> io::Result<()> {
+    let channel = match kind {
+        Kind::Operator => format!("challenge_{session}"),
+        Kind::Chat => session.to_owned(),
+    };
+    // It has its own way of holding out.
+    let arena = arena.clone().holding_out(Duration::ZERO);
+    let follower = Follower { arena, channel, kind, next: 1, after: None, has_streamed: false, news };
+    thread::Builder::new().name(format!("{kind:?} channel")).spawn(|| follower.run()).map(|_| ())
+}
+
+struct Follower {
+    arena: Arena,
+    channel: String,
+    kind: Kind,
+    /// Index of the next message to pass on.
+    next: u64,
+    /// Id of the last event, where the stream gives ids.
+    after: Option<String>,
+    has_streamed: bool,
+    news: Sender<News>,
+}
+
+/// Why a reading of a channel ended.
+enum Stop {
+    /// There is nothing more to come, or nobody to whom it could be told.
+    Done,
+    Call(CallError),
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Stop {
+        Stop::Call(error)
+    }
+}
+
+impl From<SendError<News>> for Stop {
+    fn from(_: SendError<News>) -> Stop {
+        Stop::Done
+    }
+}
+
+#[derive(Deserialize)]
+struct Page {
+    messages: Vec<Wire>,
+}
+
+/// A message as it comes.
+#[derive(Deserialize)]
+struct Wire {
+    from: String,
+    #[serde(default)]
+    to: Option<String>,
+    #[serde(default)]
+    content: String,
+    index: u64,
+    #[serde(default)]
+    timestamp: f64,
+    #[serde(default)]
+    redacted: bool,
+}
+
+impl Follower {
+    fn run(mut self) {
+        let (mut pause, mut heard, mut streams) = (PAUSES.0, Instant::now(), true);
+        loop {
+            let next = self.next;
+            let stopped = if streams { self.read_stream() } else { self.poll() };
+            if self.next > next || stopped.is_ok() {
+                (pause, heard) = (PAUSES.0, Instant::now());
+            }
+            match stopped {
+                Ok(()) => {}
+                Err(Stop::Done) => return,
+                // Whoever has no streams says so at the first try.
+                Err(Stop::Call(CallError::Refused { status: 404 | 405 | 501, .. } | CallError::NotAnArena { .. }))
+                    if streams && !self.has_streamed =>
+                {
+                    streams = false;
+                    continue;
+                }
+                Err(Stop::Call(error)) => {
+                    let is_away = match error {
+                        CallError::Refused { status, .. } => status == 429,
+                        CallError::Request(_) => false,
+                        _ => true,
+                    };
+                    if !is_away || heard.elapsed() > OUTAGE {
+                        // Nobody to be told is just as well.
+                        let _ = self.news.send(News::Lost(error));
+                        return;
+                    }
+                }
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSES.1);
+        }
+    }
+
+    /// Reads the stream to its end, which is no more than a broken connection, unless the session's was told.
+    fn read_stream(&mut self) -> Result<(), Stop> {
+        let mut stream = self.arena.stream(&self.channel, self.after.as_deref())?;
+        self.has_streamed = true;
+        while let Some(Event { id, data }) = stream.next()? {
+            match data["type"].as_str() {
+                Some("initial") => self.pass_on_all(data["messages"].as_array().cloned().unwrap_or_default())?,
+                Some("new_message") => self.pass_on_all(vec![data["message"].clone()])?,
+                Some("game_ended") => return self.end(serde_json::from_value(data["data"].clone()).ok()),
+                // Arenas may say more than we know of.
+                _ => {}
+            }
+            self.after = id.or(self.after.take());
+        }
+        Ok(())
+    }
+
+    /// Asks once for what is new, and waits for it if the arena does.
+    fn poll(&mut self) -> Result<(), Stop> {
+        let asked = Instant::now();
+        let Page { messages } = self.read(Some(WAIT_S))?.read()?;
+        let is_quiet = messages.is_empty();
+        for message in messages {
+            if self.pass_on(message)? {
+                return self.end(None);
+            }
+        }
+        if is_quiet {
+            thread::sleep(REST.saturating_sub(asked.elapsed()));
+        }
+        Ok(())
+    }
+
+    fn read(&self, wait: Option<u8>) -> Result<Answer, CallError> {
+        let read = Read { index: Some(self.next), wait };
+        match self.kind {
+            Kind::Operator => self.arena.operator_messages(&self.channel, read),
+            Kind::Chat => self.arena.chat_messages(&self.channel, read),
+        }
+    }
+
+    fn pass_on_all(&mut self, messages: Vec<Value>) -> Result<(), Stop> {
+        for message in messages {
+            // What isn't a message is left out here and found to be missing.
+            let Ok(message) = serde_json::from_value::<Wire>(message) else { continue };
+            if message.index > self.next {
+                let Page { messages } = self.read(None)?.read()?;
+                for missed in messages.into_iter().filter(|missed| missed.index < message.index) {
+                    self.pass_on(missed)?;
+                }
+            }
+            self.pass_on(message)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on a message unless it was before. Tells whether it is the session's last.
+    fn pass_on(&mut self, message: Wire) -> Result<bool, Stop> {
+        if message.index < self.next {
+            return Ok(false);
+        }
+        self.next = message.index + 1;
+        // What isn't for us says nothing but that it is there.
+        if message.redacted {
+            return Ok(false);
+        }
+        let Wire { from, to, content, index, timestamp, .. } = message;
+        let message = Message { channel: self.kind, index, from, to, content, timestamp: timestamp as i64 };
+        let is_the_last = message.is_the_last();
+        self.news.send(News::Message(message))?;
+        Ok(is_the_last)
+    }
+
+    fn end(&self, ending: Option<Ending>) -> Result<(), Stop> {
+        self.news.send(News::Ended(self.kind, ending))?;
+        Err(Stop::Done)
+    }
+}

@@ -1,0 +1,165 @@
+//! Challenges that are games of the Colosseum protocol: what their operator says, as JSON texts, read for those who play them. Pure.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::news::{Kind, Message};
+
+/// Something that the operator of a game says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Said {
+    /// At the start, to each seat: its id, and the constants.
+    Start {
+        /// The id.
+        set_agent_id: String,
+        /// The constants.
+        config: Map<String, Value>,
+        /// What the seat plays as, where the game names its sides.
+        #[serde(default)]
+        side: Option<String>,
+    },
+    /// A state.
+    State(State),
+    /// Somebody is out.
+    Disqualified {
+        /// Who.
+        disqualified: String,
+        /// By which verdict.
+        reason: String,
+        /// What happened.
+        #[serde(default)]
+        detail: String,
+    },
+    /// It is over.
+    Result {
+        /// How.
+        result: Value,
+    },
+    /// Some of what somebody wanted couldn't be done.
+    Rejected {
+        /// In which epoch.
+        epoch: u64,
+        /// What, and why.
+        rejected: Vec<RejectedPart>,
+    },
+    /// What all may see, where those who are asked see more.
+    Public {
+        /// What there is to see.
+        public_state: Map<String, Value>,
+        /// Who sees more than this.
+        #[serde(default)]
+        asked: Vec<String>,
+    },
+}
+
+/// An action that couldn't be done.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct RejectedPart {
+    /// Its place in the list, from 0; `None` when it is the list as a whole.
+    #[serde(default)]
+    pub index: Option<usize>,
+    /// Why.
+    pub reason: String,
+}
+
+/// A state, and who is to answer it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct State {
+    /// What there is to see.
+    pub world_state: Map<String, Value>,
+    /// The ids of those who are to move; nobody else may.
+    #[serde(default)]
+    pub asked: Vec<String>,
+    /// Until when, by the arena's clock, in epoch milliseconds.
+    #[serde(default)]
+    pub deadline: Option<i64>,
+}
+
+impl Said {
+    /// What a message says, if it is a game's.
+    pub fn read(message: &Message) -> Option<Said> {
+        let is_of_the_game = message.channel == Kind::Operator && message.from == "operator";
+        let object = message.content.starts_with('{');
+        if is_of_the_game && object { serde_json::from_str(&message.content).ok() } else { None }
+    }
+}
+
+impl State {
+    /// Whether the agent of this id is to move.
+    pub fn asks(&self, id: &str) -> bool {
+        self.asked.iter().any(|asked| asked == id)
+    }
+
+    /// How long there is to answer, from when the message was written. The arena's clock alone counts, whatever ours says.
+    pub fn patience(&self, message: &Message) -> Option<Duration> {
+        let left_ms = self.deadline?.saturating_sub(message.timestamp);
+        Some(Duration::from_millis(u64::try_from(left_ms).unwrap_or(0)))
+    }
+
+    /// Until when, given when the message came.
+    pub fn until(&self, message: &Message, came: Instant) -> Option<Instant> {
+        Some(came + self.patience(message)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    fn message(content: &str) -> Message {
+        Message {
+            channel: Kind::Operator,
+            index: 1,
+            from: "operator".to_owned(),
+            to: None,
+            content: content.to_owned(),
+            timestamp: 1_792_627_200_250,
+        }
+    }
+
+    #[test]
+    fn what_a_games_operator_says_is_told_apart() {
+        let told: String = [
+            r#"{"set_agent_id": "a", "config": {"n_epochs": 3}}"#,
+            r#"{"world_state": {"epoch": 1}, "asked": ["a"], "deadline": 1792627202250}"#,
+            r#"{"disqualified": "b", "reason": "TIMEOUT", "detail": "no answer"}"#,
+            r#"{"result": {"termination": "GAME_ENDED"}}"#,
+            r#"{"result": {"termination": "CHECKMATE"}, "public_state": {}}"#,
+            r#"{"epoch": 2, "rejected": [{"index": 0, "reason": "too far"}]}"#,
+            r#"{"public_state": {"epoch": 1}, "asked": ["a"], "deadline": 1}"#,
+            r#"{"weather": "fine"}"#,
+            "Your private set is: {1, 2}.",
+        ]
+        .iter()
+        .map(|content| format!("{:?}\n", Said::read(&message(content))))
+        .collect();
+        expect![[r#"
+            Some(Start { set_agent_id: "a", config: {"n_epochs": Number(3)} })
+            Some(State(State { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some("2026-10-21T20:00:02.250Z") }))
+            Some(Disqualified { disqualified: "b", reason: "TIMEOUT", detail: "no answer" })
+            Some(Result { result: Object {"termination": String("GAME_ENDED")} })
+            None
+            None
+        "#]]
+        .assert_eq(&told);
+        let chat = Message { channel: Kind::Chat, ..message(r#"{"result": {}}"#) };
+        assert_eq!(Said::read(&chat), None, "players aren't the operator");
+    }
+
+    #[test]
+    fn deadlines_are_counted_by_the_arenas_clock() {
+        let left = |deadline: &str| {
+            let said = message(&format!(r#"{{"world_state": {{}}, "deadline": {deadline}}}"#));
+            let Some(Said::State(state)) = Said::read(&said) else { panic!("{said:?}") };
+            state.patience(&said)
+        };
+        assert_eq!(left("1792627202250"), Some(Duration::from_secs(2)));
+        assert_eq!(left("1792627100000"), Some(Duration::ZERO));
+        assert_eq!(left("null"), None);
+    }
+}

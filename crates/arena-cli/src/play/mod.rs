@@ -1,0 +1,104 @@
+//! `arena play`: a person, a bot or a language model takes a seat in a session, and plays it to its end. What all three have in common,
+//! the seat and the news of the session, is in `seat` and `news`; each has a file of its own for how it decides.
+
+mod bot;
+mod follow;
+mod game;
+mod model;
+mod news;
+mod person;
+mod seat;
+mod typed;
+
+use serde_json::Value;
+
+use crate::args::{Global, SeatArgs};
+use crate::client::Arena;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::output::{Style, Table, print};
+
+use bot::Bot;
+use model::Model;
+use news::{Ending, Inbox};
+use seat::Seat;
+
+/// Who plays.
+enum Mind {
+    Person,
+    Bot(Box<Bot>),
+    Model(Box<Model>),
+}
+
+/// How playing ended, where nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Played {
+    /// With the session.
+    ToTheEnd,
+    /// Before it.
+    Left,
+}
+
+/// Takes a seat and plays.
+pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> {
+    // Before a seat is taken, since that can't be undone.
+    let mut mind = if args.model.model.is_some() {
+        Mind::Model(Box::new(Model::of(&args.model)?))
+    } else if args.bot.agent.is_some() || !args.bot.command.is_empty() {
+        Mind::Bot(Box::new(Bot::of(&args.bot)?))
+    } else {
+        Mind::Person
+    };
+    let global = global.with(args.key);
+    let arena = Arena::of(&global);
+    let mut seat = match (&args.invite, &global.from) {
+        (Some(invite), None) => Seat::take(&arena, invite, &args.join)?,
+        (None, Some(from)) => Seat::take_up(&arena, from)?,
+        (Some(_), Some(_)) => {
+            let sentence = "an invite takes its seat and --from takes up one that was taken before; give one of them";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        (None, None) => {
+            let sentence = "whose seat? give an invite, or --from INVITE to take up a seat again";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+    };
+    let called_off = interrupt::flag()?;
+    let mut inbox = Inbox::open(&seat, called_off.clone())?;
+    let played = match &mut mind {
+        Mind::Person => person::play(&mut seat, &mut inbox, style),
+        Mind::Bot(bot) => bot.play(&mut seat, &mut inbox, &called_off),
+        Mind::Model(model) => model.play(&mut seat, &mut inbox),
+    }?;
+    let spent = match &mind {
+        Mind::Model(model) => Some(model.summary()),
+        Mind::Person | Mind::Bot(_) => None,
+    };
+    tell(&seat, (played == Played::ToTheEnd).then(|| inbox.ending()), spent, style)
+}
+
+/// Prints how the session ended, if it did.
+fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style) -> Result<(), Failure> {
+    if style == Style::Json {
+        let mut result = match &ending {
+            Some(ending) => seat.result(ending),
+            None => {
+                serde_json::json!({"session": seat.session, "challenge": seat.challenge, "you": seat.you, "left": true})
+            }
+        };
+        if let Some(spent) = spent {
+            result["model"] = spent;
+        }
+        return print(&result.to_string());
+    }
+    let Some(ending) = ending else { return Ok(()) };
+    if ending.abandoned {
+        return print("the session was broken off, since nothing happened any more; it doesn't count");
+    }
+    let mut table = Table::new(&["", "security", "utility"]);
+    for (number, score) in ending.scores.iter().enumerate() {
+        let you = if ending.players.get(number) == Some(&seat.you) { " (you)" } else { "" };
+        table.row([format!("Player {}{you}", number + 1), score["security"].to_string(), score["utility"].to_string()]);
+    }
+    print(&table.right([1, 2]).to_string())
+}

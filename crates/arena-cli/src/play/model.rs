@@ -1,0 +1,254 @@
+//! A language model in a seat: it is told the rules and what happens, acts by tools, and may cost no more than was allowed. How it is
+//! asked over the network is in `model/endpoint`, in which words in `model/openai` and `model/anthropic`.
+
+mod anthropic;
+mod endpoint;
+mod openai;
+mod prompt;
+mod spent;
+mod transcript;
+mod turn;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Played;
+use super::news::{Inbox, Message, Next};
+use super::seat::Seat;
+use crate::args::{Api, ModelArgs};
+use crate::exit::{Exit, Failure};
+use crate::output::note;
+
+use endpoint::Endpoint;
+use prompt::{Fence, Tool, Want};
+use spent::{Limits, Spent};
+use transcript::Transcript;
+use turn::{CallResult, Question, Reply, Turn};
+
+/// For how long the first messages are waited for before the model is asked all the same.
+const OPENING: Duration = Duration::from_secs(2);
+
+/// A language model that is about to play.
+pub struct Model {
+    name: String,
+    endpoint: Endpoint,
+    limits: Limits,
+    spent: Spent,
+    temperature: Option<f64>,
+    seed: Option<i64>,
+    transcript: Transcript,
+    /// Which limit ended its play.
+    stopped: Option<String>,
+}
+
+impl Model {
+    /// The model that the command line names.
+    ///
+    /// # Errors
+    /// When a key is missing, an option doesn't go with the API, or the transcript can't be written.
+    pub fn of(args: &ModelArgs) -> Result<Model, Failure> {
+        let name = args.model.clone().unwrap_or_default();
+        let api = args.api.unwrap_or(if name.starts_with("claude") { Api::Anthropic } else { Api::Openai });
+        if api == Api::Anthropic && args.seed.is_some() {
+            return Err(Failure::new(Exit::Usage, "--seed: endpoints that speak anthropic take no seed"));
+        }
+        Ok(Model {
+            endpoint: Endpoint::of(api, args.api_base.as_deref())?,
+            limits: Limits::of(args),
+            spent: Spent::of(args),
+            temperature: args.temperature,
+            seed: args.seed,
+            transcript: Transcript::of(args.transcript.as_deref())?,
+            stopped: None,
+            name,
+        })
+    }
+
+    /// Lets the model play, and says at the end what it has cost, however it ends.
+    ///
+    /// # Errors
+    /// When the endpoint fails, the arena does, or it was called off.
+    pub fn play(&mut self, seat: &mut Seat, inbox: &mut Inbox) -> Result<Played, Failure> {
+        self.transcript.open(seat)?;
+        let played = self.hold(seat, inbox);
+        let error = played.as_ref().err().map(|failure| failure.sentence().to_owned());
+        let mut end = self.summary();
+        end["error"] = json!(error);
+        self.transcript.note("end", end)?;
+        note(&format!("{}: {}; {}", self.name, self.spent, self.transcript));
+        if played.as_ref().is_err_and(|failure| failure.exit == Exit::ModelFailed) {
+            // The others shouldn't have to wait for it.
+            seat.resign("the language model can't be reached")?;
+        }
+        played
+    }
+
+    /// What it has cost, for programs.
+    pub fn summary(&self) -> Value {
+        let mut summary = self.spent.to_json();
+        summary["name"] = json!(self.name);
+        summary["stopped"] = json!(self.stopped);
+        summary["transcript"] = json!(self.transcript.path());
+        summary
+    }
+
+    fn hold(&mut self, seat: &mut Seat, inbox: &mut Inbox) -> Result<Played, Failure> {
+        let fence = Fence::draw()?;
+        let tools = prompt::tools(seat);
+        let system = prompt::system(seat, &fence);
+        self.transcript.note(
+            "begin",
+            json!({
+                "session": seat.session, "challenge": seat.challenge, "you": seat.you, "seat": seat.number(),
+                "model": self.name, "api": self.endpoint.api(), "api_base": self.endpoint.base(),
+                "temperature": self.temperature, "seed": self.seed, "system": system, "tools": tools,
+            }),
+        )?;
+        let begun = Instant::now();
+        let deadline = self.limits.time.map(|time| begun + time);
+        let mut turns: Vec<Turn> = Vec::new();
+        let mut wait = Wait::AtMost(OPENING);
+        loop {
+            let (messages, goes_on) = hear(seat, inbox, wait, deadline)?;
+            if !goes_on {
+                return Ok(Played::ToTheEnd);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.stop(seat, "--max-time")?;
+                return Ok(Played::Left);
+            }
+            if let Some(limit) = self.limits.reached(&self.spent) {
+                self.stop(seat, limit)?;
+                while inbox.next(deadline)? != Next::Over {
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return Ok(Played::Left);
+                    }
+                }
+                return Ok(Played::ToTheEnd);
+            }
+            let told = prompt::news(seat, &fence, &messages, &turns);
+            if !told.is_empty() {
+                turns.push(Turn::Told(told));
+            }
+            let Some(reply) = self.ask(&system, &tools, &turns, deadline)? else {
+                self.stop(seat, "--max-time")?;
+                return Ok(Played::Left);
+            };
+            let has_spoken_twice = turns.iter().rev().find_map(Turn::reply).is_some_and(|last| last.calls.is_empty());
+            let results = self.carry_out(seat, &tools, &reply)?;
+            let wants_to_wait = reply.calls.iter().any(|call| call.name == prompt::WAIT);
+            let all_went_well = results.iter().all(|result| !result.is_error);
+            wait = match reply.calls.is_empty() {
+                // Once it is told that text alone does nothing.
+                true if !has_spoken_twice => Wait::Not,
+                true => Wait::ForNews,
+                false if wants_to_wait && all_went_well => Wait::ForNews,
+                false => Wait::Not,
+            };
+            turns.push(Turn::Answered(reply));
+            if !results.is_empty() {
+                turns.push(Turn::Results(results));
+            }
+        }
+    }
+
+    /// Asks the model once. `None` if there was no answer in time.
+    fn ask(
+        &mut self,
+        system: &str,
+        tools: &[Tool],
+        turns: &[Turn],
+        deadline: Option<Instant>,
+    ) -> Result<Option<Reply>, Failure> {
+        let question =
+            Question { model: &self.name, system, tools, turns, temperature: self.temperature, seed: self.seed };
+        // What was said before stands in the lines before.
+        let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
+        let turn = self.spent.turns + 1;
+        self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
+        let asked = Instant::now();
+        let transcript = &mut self.transcript;
+        let answer = self.endpoint.ask(&question, deadline, |why, pause| {
+            transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
+        })?;
+        let Some(answer) = answer else { return Ok(None) };
+        let cost = self.spent.add(answer.reply.usage);
+        self.transcript.note(
+            "response",
+            json!({
+                "turn": turn, "ms": asked.elapsed().as_millis() as u64, "body": answer.body,
+                "tokens_in": answer.reply.usage.input, "tokens_out": answer.reply.usage.output, "cost_usd": cost,
+            }),
+        )?;
+        Ok(Some(answer.reply))
+    }
+
+    /// Does what the model wants, in its order.
+    fn carry_out(&mut self, seat: &Seat, tools: &[Tool], reply: &Reply) -> Result<Vec<CallResult>, Failure> {
+        let mut results = Vec::new();
+        for call in &reply.calls {
+            let refused = match Want::read(seat, tools, call) {
+                Ok(Want::Act(method, content)) => seat.act(&method, &content)?.map(|refusal| refusal.to_string()),
+                Ok(Want::Say(text, to)) => seat.say(&text, to.as_deref())?.map(|refusal| refusal.to_string()),
+                Ok(Want::Wait) => None,
+                Err(wrong) => Some(wrong),
+            };
+            let is_error = refused.is_some();
+            let text = refused.map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
+            self.transcript.note(
+                "call",
+                json!({
+                    "turn": self.spent.turns, "name": call.name, "arguments": call.arguments.as_ref().ok(),
+                    "result": text, "is_error": is_error,
+                }),
+            )?;
+            results.push(CallResult { id: call.id.clone(), text, is_error });
+        }
+        Ok(results)
+    }
+
+    /// Ends the model's play, since a limit was reached.
+    fn stop(&mut self, seat: &Seat, limit: &str) -> Result<(), Failure> {
+        self.stopped = Some(limit.to_owned());
+        let what = match seat.resign(&format!("{limit} was reached"))? {
+            true => "it resigned",
+            false => "the seat keeps silent from here on",
+        };
+        self.transcript.note("limit", json!({"limit": limit, "what": what}))?;
+        note(&format!("{limit} was reached; {what}"));
+        Ok(())
+    }
+}
+
+/// For what the model waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Not,
+    AtMost(Duration),
+    ForNews,
+}
+
+/// What others have said, once something is there that the model waits for. `false`: it is over.
+fn hear(
+    seat: &mut Seat,
+    inbox: &mut Inbox,
+    wait: Wait,
+    deadline: Option<Instant>,
+) -> Result<(Vec<Message>, bool), Failure> {
+    loop {
+        let until = match wait {
+            Wait::Not => Some(Instant::now()),
+            Wait::AtMost(time) => Some(Instant::now() + time),
+            Wait::ForNews => deadline,
+        };
+        let (mut messages, goes_on) = inbox.gather(until)?;
+        // It knows what it has said and done itself.
+        messages.retain(|message| message.from != seat.you);
+        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if !messages.is_empty() || !goes_on || wait != Wait::ForNews || is_late {
+            seat.look_for_others()?;
+            return Ok((messages, goes_on));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The transcript of a language model's play: a JSON line for each thing that happened, with its time. For its owner's eyes only, since
+//! it holds what the seat knows.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use arena_engine::Environment;
+use serde_json::{Value, json};
+
+use super::super::seat::Seat;
+use crate::exit::Failure;
+use crate::matches::cannot_write;
+
+/// A transcript.
+pub struct Transcript {
+    path: Option<PathBuf>,
+    file: Option<File>,
+}
+
+impl Transcript {
+    /// The transcript in this file; without one, in a file that is named when the session is known. No file is ever overwritten.
+    ///
+    /// # Errors
+    /// When the file can't be made, or is there already.
+    pub fn of(path: Option<&Path>) -> Result<Transcript, Failure> {
+        let file = path.map(|path| create(path).map_err(|error| cannot_write(path, &error))).transpose()?;
+        Ok(Transcript { path: path.map(Path::to_owned), file })
+    }
+
+    /// Makes the file for a seat, unless there is one: `play-SESSION-seat0.jsonl`, with a number behind it if that is taken.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn open(&mut self, seat: &Seat) -> Result<(), Failure> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        // Sessions of strange arenas may be called anything.
+        let session: String =
+            seat.session.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '-').take(64).collect();
+        let seat = seat.number().map(|number| format!("-seat{number}")).unwrap_or_default();
+        for number in 1.. {
+            let again = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = PathBuf::from(format!("play-{session}{seat}{again}.jsonl"));
+            match create(&path) {
+                Ok(file) => {
+                    (self.path, self.file) = (Some(path), Some(file));
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot_write(&path, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Writes a line: what happened, and when, with these fields.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn note(&mut self, what: &str, fields: Value) -> Result<(), Failure> {
+        let (Some(path), Some(file)) = (&self.path, &mut self.file) else { return Ok(()) };
+        let mut line = json!({"type": what, "time": Environment::system().now().0});
+        if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
+            line.extend(fields);
+        }
+        writeln!(file, "{line}").map_err(|error| cannot_write(path, &error))
+    }
+}
+
+impl fmt::Display for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "the transcript is {}", path.display()),
+            None => f.write_str("there is no transcript"),
+        }
+    }
+}
+
+fn create(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}

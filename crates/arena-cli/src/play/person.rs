@@ -1,0 +1,315 @@
+//! A person at the terminal, or whoever writes and reads lines in a pipe.
+
+use std::io::{BufRead, IsTerminal};
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustyline::error::ReadlineError;
+use rustyline::{DefaultEditor, ExternalPrinter};
+use serde_json::{Map, Value, json};
+
+use super::Played;
+use super::game::Said;
+use super::news::{Inbox, Message, News, Next};
+use super::seat::{Refusal, Seat};
+use super::typed::Typed;
+use crate::boards::row::{Ink, Row};
+use crate::boards::{Entry, Stage};
+use crate::exit::{Exit, Failure};
+use crate::output::{Style, print, printable, utc};
+use crate::terminal::{can_draw, has_colours, room};
+
+/// What stands in front of what one types.
+const PROMPT: &str = "> ";
+
+/// What can be typed beside a challenge's methods.
+const HELP: &str = concat!(
+    "  TEXT               say it to all\n",
+    "  @2 TEXT            say it to Player 2 alone; /to 2 TEXT does the same\n",
+    "  //TEXT             say what begins with a slash\n",
+    "  /help              this list\n",
+    "  /quit              leave: the seat stays yours, and the session goes on without you",
+);
+
+/// Lets a person play.
+pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, Failure> {
+    let mut voice = Voice::open(inbox.sender(), style)?;
+    voice.say(&greeting(seat))?;
+    let mut game = Game::default();
+    loop {
+        match inbox.next(None)? {
+            Next::Message(message) => {
+                seat.meet(&message.from)?;
+                voice.tell(seat, &message, &mut game)?;
+            }
+            Next::Typed(Some(line)) => {
+                if obey(seat, &line, &mut voice)? == Played::Left {
+                    break;
+                }
+            }
+            Next::Typed(None) => voice.remark("no more input; waiting for the end of the session")?,
+            Next::Leave => break,
+            Next::Over => return Ok(Played::ToTheEnd),
+            Next::Nothing => {}
+        }
+    }
+    voice.remark(&format!(
+        "you left; the seat stays yours, and the session goes on without you: arena play --from {} comes back",
+        seat.you
+    ))?;
+    Ok(Played::Left)
+}
+
+/// Does what a line says.
+fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
+    let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
+        Typed::Nothing => None,
+        Typed::Act(method, content) => seat.act(&method, &content)?,
+        Typed::Say(None, text) => seat.say(&text, None)?,
+        Typed::Say(Some(name), text) => {
+            // Somebody may have joined whom we haven't heard of.
+            if seat.find_player(&name).is_none() {
+                seat.meet(&name)?;
+            }
+            match seat.find_player(&name) {
+                Some(player) => seat.say(&text, Some(player))?,
+                None => Some(Refusal { code: None, error: format!("there is no player {name}") }),
+            }
+        }
+        Typed::Help => {
+            voice.say(&help(seat))?;
+            None
+        }
+        Typed::Quit => return Ok(Played::Left),
+        Typed::Wrong(error) => Some(Refusal { code: None, error }),
+    };
+    if let Some(refusal) = refused {
+        voice.refuse(&refusal)?;
+    }
+    Ok(Played::ToTheEnd)
+}
+
+fn greeting(seat: &Seat) -> String {
+    format!(
+        "{}: {}\n\n{}\n\n{}\n\nYou are {}, of {} players.",
+        seat.challenge,
+        seat.metadata.name,
+        seat.metadata.prompt.trim(),
+        help(seat),
+        seat.name_of(&seat.you),
+        seat.metadata.players
+    )
+}
+
+fn help(seat: &Seat) -> String {
+    let mut text = String::new();
+    for method in &seat.metadata.methods {
+        let name = format!("/{} …", method.name);
+        text += &format!("  {name:<19}{}\n", method.description.trim().replace('\n', " "));
+    }
+    text + HELP
+}
+
+/// What is known of the game that is played, where it is one.
+#[derive(Default)]
+struct Game {
+    config: Map<String, Value>,
+    side: Option<String>,
+}
+
+impl Game {
+    /// What a message of its operator says to people.
+    fn describe(&mut self, seat: &Seat, said: Said) -> String {
+        match said {
+            Said::Start { config, side, .. } => {
+                let told = side.as_ref().map(|side| format!("the game begins; you play {side}"));
+                (self.config, self.side) = (config, side);
+                told.unwrap_or_else(|| "the game begins".to_owned())
+            }
+            Said::State(state) => {
+                let until = state.deadline.map(|ms| format!(", until {}", utc(ms))).unwrap_or_default();
+                let turn = if state.asks(&seat.you) { format!(", it's your move{until}") } else { String::new() };
+                self.draw(seat, state.world_state, &turn)
+            }
+            Said::Public { public_state, .. } => self.draw(seat, public_state, ""),
+            Said::Rejected { epoch, rejected } => {
+                let list: Vec<String> = rejected.into_iter().map(|part| part.reason).collect();
+                format!("in epoch {epoch} not all could be done: {}", list.join("; "))
+            }
+            Said::Disqualified { disqualified, reason, detail } => {
+                format!("{} is out, {reason}: {detail}", seat.name_of(&disqualified))
+            }
+            Said::Result { result } => format!("the game is over: {result}"),
+        }
+    }
+
+    fn draw(&self, seat: &Seat, state: Map<String, Value>, turn: &str) -> String {
+        let ids = state.get("agent_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let ids: Vec<String> = ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
+        let entries: Vec<Entry> = ids.iter().map(|id| Entry { name: seat.name_of(id), ..Entry::default() }).collect();
+        let stage = Stage {
+            game: seat.challenge.replace('-', "_"),
+            config: self.config.clone(),
+            sides: ids.iter().map(|id| self.side_of(seat, id)).collect(),
+            ids,
+        };
+        let mut title = Row::default();
+        let epoch = state.get("epoch").unwrap_or(&Value::Null);
+        title.text(Ink::Strong, &format!("epoch {epoch}")).text(Ink::Plain, turn);
+        let room = room();
+        let rows = stage.picture(title, &[state.into()], &entries, room);
+        let mut text = String::new();
+        for row in rows {
+            row.write(room.columns, has_colours() && std::io::stdout().is_terminal(), &mut text);
+            text.truncate(text.trim_end_matches(' ').len());
+            text.push('\n');
+        }
+        text.trim_end().to_owned()
+    }
+
+    /// What a player plays as. Only one's own side is told, and in chess there is one other.
+    fn side_of(&self, seat: &Seat, id: &str) -> Option<&'static str> {
+        let is_white = self.side.as_deref().map(|side| side == "WHITE")?;
+        Some(if is_white == (id == seat.you) { "WHITE" } else { "BLACK" })
+    }
+}
+
+/// How things are said to whoever plays.
+enum Voice {
+    /// Above the line that is being typed.
+    Terminal { printer: Box<dyn ExternalPrinter + Send>, _restored: Restored },
+    /// Line by line.
+    Plain,
+    /// For a program.
+    Json,
+}
+
+impl Voice {
+    /// Begins to read what is typed, and to speak in the way that fits.
+    fn open(typed: Sender<News>, style: Style) -> Result<Voice, Failure> {
+        let no_thread =
+            |error| Failure::new(Exit::Internal, format_args!("the system gives no thread to read: {error}"));
+        let is_terminal = style == Style::Pretty && std::io::stdin().is_terminal() && can_draw();
+        if !is_terminal {
+            let read = move || {
+                // What isn't text can't be said, and ends the input as its end does.
+                for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                    if typed.send(News::Typed(Some(line))).is_err() {
+                        return;
+                    }
+                }
+                // Nobody hears it when the session has ended.
+                let _ = typed.send(News::Typed(None));
+            };
+            // It ends with the input, or with the program.
+            thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
+            return Ok(if style == Style::Json { Voice::Json } else { Voice::Plain });
+        }
+        let no_terminal = |error| Failure::new(Exit::Internal, format_args!("the terminal can't be used: {error}"));
+        let restored = Restored::keep()?;
+        let mut editor = DefaultEditor::new().map_err(no_terminal)?;
+        let printer = Box::new(editor.create_external_printer().map_err(no_terminal)?);
+        let read = move || {
+            loop {
+                let news = match editor.readline(PROMPT) {
+                    Ok(line) => {
+                        // A line that isn't remembered can be typed again.
+                        let _ = editor.add_history_entry(&line);
+                        News::Typed(Some(line))
+                    }
+                    Err(ReadlineError::Interrupted) => News::Leave,
+                    Err(_) => News::Typed(None),
+                };
+                let is_last = !matches!(news, News::Typed(Some(_)));
+                if typed.send(news).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
+        Ok(Voice::Terminal { printer, _restored: restored })
+    }
+
+    fn tell(&mut self, seat: &Seat, message: &Message, game: &mut Game) -> Result<(), Failure> {
+        if let Voice::Json = self {
+            return print(&json!(message).to_string());
+        }
+        let said = Said::read(message);
+        if let Some(Said::Public { asked, .. }) = &said
+            && asked.contains(&seat.you)
+        {
+            // What all see is part of what we were shown.
+            return Ok(());
+        }
+        let to = match &message.to {
+            Some(to) if *to != message.from && to != "operator" => format!(" to {}", seat.name_of(to)),
+            _ => String::new(),
+        };
+        let from = seat.name_of(&message.from);
+        let text = match said {
+            Some(said) => game.describe(seat, said),
+            None => printable(&message.content).into_owned(),
+        };
+        // What others write can't pass for a line of somebody else's.
+        let mut lines = text.trim_end().lines();
+        let mut told = format!("{}{}:", printable(&from), printable(&to));
+        match (lines.next(), text.trim_end().contains('\n')) {
+            (Some(line), false) => told += &format!(" {line}"),
+            (first, _) => {
+                for line in first.into_iter().chain(lines) {
+                    told += if line.is_empty() { "\n" } else { "\n    " };
+                    told += line;
+                }
+            }
+        }
+        self.say(&told)
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) -> Result<(), Failure> {
+        match self {
+            Voice::Json => print(&json!({"refused": refusal}).to_string()),
+            _ => self.say(&format!("refused: {}", printable(&refusal.to_string()))),
+        }
+    }
+
+    /// Something of our own that isn't part of the session.
+    fn remark(&mut self, text: &str) -> Result<(), Failure> {
+        match self {
+            Voice::Json => crate::output::note(text),
+            _ => self.say(&format!("({text})"))?,
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        match self {
+            Voice::Terminal { printer, .. } => printer.print(format!("{text}\n")).map_err(|error| {
+                Failure::new(Exit::Internal, format_args!("the terminal can't be written to: {error}"))
+            }),
+            Voice::Plain => print(text),
+            // Programs know the challenge, and are told messages alone.
+            Voice::Json => Ok(()),
+        }
+    }
+}
+
+/// Gives the terminal back as it was, also while a line is being typed.
+struct Restored(Termios);
+
+impl Restored {
+    fn keep() -> Result<Restored, Failure> {
+        tcgetattr(rustix::stdio::stdin())
+            .map(Restored)
+            .map_err(|error| Failure::new(Exit::Internal, format_args!("the terminal can't be asked: {error}")))
+    }
+}
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        // A terminal that has gone needs nothing.
+        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.0);
+        // Behind the line that was begun.
+        let _ = print("");
+    }
+}

@@ -1,0 +1,156 @@
+//! Seats taken by `arena play`: by people who write and read lines, by bots, by language models.
+
+mod bot;
+mod endpoint;
+mod model;
+mod person;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::{Run, arena, run};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `arena play`, while it runs. Killed when dropped.
+struct Playing {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: mpsc::Receiver<String>,
+    said: String,
+    stderr: Option<thread::JoinHandle<String>>,
+}
+
+impl Playing {
+    fn start(mut command: Command) -> Playing {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut errors = child.stderr.take().unwrap();
+        let stderr = thread::spawn(move || {
+            let mut text = String::new();
+            errors.read_to_string(&mut text).unwrap();
+            text
+        });
+        let (line_out, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                // Nobody reads on once the test is over.
+                let _ = line_out.send(line);
+            }
+        });
+        Playing { input: child.stdin.take(), child, lines, said: String::new(), stderr: Some(stderr) }
+    }
+
+    /// Types a line.
+    fn types(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Ends the input.
+    fn types_no_more(&mut self) {
+        self.input = None;
+    }
+
+    /// Reads on to a line that holds this.
+    #[track_caller]
+    fn hears(&mut self, words: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) else {
+                let _ = self.child.kill();
+                panic!("no line holds {words:?}:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
+            };
+            self.said += &line;
+            self.said.push('\n');
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    /// Reads on to what it was dealt. (The rules speak of it before.)
+    #[track_caller]
+    fn is_dealt(&mut self) -> BTreeSet<u32> {
+        loop {
+            let set = set(&self.hears("Your private set is: {"));
+            if !set.is_empty() {
+                return set;
+            }
+        }
+    }
+
+    /// Waits until it has ended by itself.
+    #[track_caller]
+    fn ends(mut self) -> Run {
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > until {
+                let _ = self.child.kill();
+                panic!("it goes on:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
+            }
+            // There is no waiting for a child with a timeout in std, so this one looks again and again.
+            thread::sleep(Duration::from_millis(5));
+        };
+        let stderr = self.stderr.take().unwrap().join().unwrap();
+        while let Ok(line) = self.lines.recv() {
+            self.said += &line;
+            self.said.push('\n');
+        }
+        Run { code: status.code().unwrap_or(-1), stdout: std::mem::take(&mut self.said), stderr }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), signal).unwrap();
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        // It may have ended already, which is just as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `arena play` at a server, with these arguments.
+fn play(url: &str, args: &[&str]) -> Playing {
+    Playing::start(arena(&[&["play", "--url", url], args].concat()))
+}
+
+/// A new session of PSI: the invites.
+fn psi(url: &str) -> [String; 2] {
+    let created = run(&["challenges", "create", "psi", "--url", url]).json();
+    [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
+}
+
+/// The numbers of a text.
+fn numbers(text: &str) -> BTreeSet<u32> {
+    text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+fn list(numbers: &BTreeSet<u32>) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a seat was dealt, from the line that says so.
+fn set(line: &str) -> BTreeSet<u32> {
+    numbers(line.split_once("Your private set is: ").unwrap().1.split_once('}').unwrap().0)
+}
+
+/// The last line of a run with --json.
+#[track_caller]
+fn result(run: &Run) -> Value {
+    assert_eq!(run.code, 0, "{run:#?}");
+    serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap()
+}

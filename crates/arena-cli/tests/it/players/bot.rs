@@ -1,0 +1,196 @@
+//! Bots of the Colosseum protocol, at seats.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{list, play, psi, result};
+use crate::matches::Room;
+use crate::program::{Running, folder, run};
+
+/// Plays PSI: tells its set, guesses what both have once the other has told, and tries some things that can't be done.
+const PSI: &str = r#"#!/usr/bin/python3
+import json, re, sys
+
+me, mine, theirs, tried = None, None, None, False
+
+def numbers(text):
+    return {int(digits) for digits in re.findall(r"\d+", text)}
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "stop" in message:
+        print("I was stopped", file=sys.stderr)
+        break
+    if "ping" in message:
+        reply = {"pong": "pong"}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        print(sorted(message["config"]), file=sys.stderr)
+        reply = {"agent_id": me, "agent_name": "psi"}
+    else:
+        state, actions = message["world_state"], []
+        assert state["you"] == me and state["challenge"] == "psi" and me in state["players"] and len(state["players"]) == 2, state
+        assert me in state["agent_ids"] and state["methods"][0]["name"] == "guess" and state["remaining_overage_ms"] == 0
+        for said in state["messages"]:
+            if said["channel"] == "operator" and said["content"].startswith("Your private set is"):
+                mine = numbers(said["content"])
+                actions.append({"action": "chat", "content": "mine: " + json.dumps(sorted(mine))})
+                actions += [{"action": "guess", "content": "none"}, {"action": "sing"}, {"content": 7}, 7]
+            if said["channel"] == "chat" and said["from"] != me:
+                theirs = numbers(said["content"])
+        for rejected in state["rejected"]:
+            print("rejected", rejected["code"], json.dumps(rejected["action"]), file=sys.stderr)
+        if mine and theirs:
+            actions.append({"action": "guess", "content": sorted(mine & theirs)})
+            theirs = None
+        reply = {"agent_id": me, "actions": actions}
+    print(json.dumps(reply), flush=True)
+"#;
+
+#[test]
+fn a_bot_plays_psi_to_the_end() {
+    let (folder, room) = (folder(), Room::new());
+    let server = Running::serve(folder.path());
+    let [one, two] = psi(&server.url);
+    let (agent, log) = (room.script("psi", "psi.py", PSI), room.file("bot.log"));
+    let mut ada = play(&server.url, &[&two]);
+    let mine = ada.is_dealt();
+    let bot = play(&server.url, &[&one, "--agent", &agent, "--log", &log, "--json"]);
+    let told = super::numbers(ada.hears("mine: ").split_once("mine: ").unwrap().1);
+    ada.types(&list(&mine));
+    ada.types(&format!("/guess {}", list(&(&mine & &told))));
+    let result = result(&bot.ends());
+    for seat in 0..2 {
+        assert_eq!(result["scores"][seat]["utility"], 1, "{result}");
+    }
+    let log = fs::read_to_string(&log).unwrap();
+    expect_test::expect![[r#"
+        ['challenge', 'players', 'step_limit_pool', 'step_time_limit']
+        rejected INVALID_GUESS {"action": "guess", "content": "none"}
+        rejected UNKNOWN_METHOD {"action": "sing", "content": ""}
+        rejected INVALID_ACTION {"action": "", "content": "{\"content\":7}"}
+        rejected INVALID_ACTION {"action": "", "content": "7"}
+        I was stopped
+    "#]]
+    .assert_eq(&log);
+}
+
+/// What bots do that harms nobody but themselves, and how they are told.
+const HOSTILE: [(&str, &[&str], &str); 10] = [
+    ("exits_at_once", &[], "STARTUP_FAIL: exited with code 0"),
+    ("talks_on_stdout", &[], "PING_FAIL: answered the ping, but the line isn't JSON"),
+    ("exits_after_the_ping", &[], "STARTUP_FAIL: exited with code 3"),
+    ("answers_another_id", &[], "SET_AGENT_ID_FAIL"),
+    ("mute", &["--step-ms", "200"], "TIMEOUT: no answer within 200 ms"),
+    ("makes_up_an_id", &[], "AGENT_ID_SPOOFING"),
+    ("endless_line", &[], "OUTPUT_LIMIT"),
+    ("closes_stdout", &[], "CRASHED: closed its output"),
+    ("never_reads", &["--step-ms", "200"], "TIMEOUT"),
+    ("eats_memory", &["--memory", "100"], "MEMORY_LIMIT"),
+];
+
+#[test]
+fn hostile_bots_lose_their_seat_and_harm_nobody() {
+    let (folder, room) = (folder(), Room::new());
+    let server = Running::serve(folder.path());
+    for (behaviour, options, verdict) in HOSTILE {
+        let [one, two] = psi(&server.url);
+        let agent = room.agent(behaviour);
+        let begun = Instant::now();
+        let bot = play(&server.url, &[&[one.as_str(), "--agent", &agent], options].concat()).ends();
+        assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behaviour}: {bot:#?}");
+        assert!(bot.stderr.contains("is out: ") && bot.stderr.contains(verdict), "{behaviour}: {bot:#?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{behaviour}");
+        // Somebody else may take the seat up, and play on.
+        let mut bob = play(&server.url, &[&two]);
+        bob.is_dealt();
+        bob.types("/guess 1");
+        let mut ada = play(&server.url, &["--from", &one]);
+        ada.types("/guess 1");
+        assert_eq!((ada.ends().code, bob.ends().code), (0, 0), "{behaviour}");
+    }
+}
+
+#[test]
+fn a_bot_that_repeats_itself_is_not_asked_for_ever() {
+    let (folder, room) = (folder(), Room::new());
+    let server = Running::serve(folder.path());
+    let [one, two] = psi(&server.url);
+    // It says something whenever it is asked, and guesses what is no guess.
+    let stubborn = r#"
+import json, sys
+me = None
+for line in sys.stdin:
+    message = json.loads(line)
+    me = message.get("set_agent_id", me)
+    reply = {"pong": 1} if "ping" in message else {"agent_id": me}
+    if "world_state" in message:
+        print("asked", file=sys.stderr)
+        reply["actions"] = [{"action": "guess", "content": "none"}, {"action": "chat", "content": "again"}]
+    print(json.dumps(reply), flush=True)
+"#;
+    let (agent, log) = (room.script("stubborn", "stubborn.py", stubborn), room.file("bot.log"));
+    let bot = play(&server.url, &[&one, "--log", &log, "--", "python3", &agent]);
+    let mut ada = play(&server.url, &[&two]);
+    for _ in 0..11 {
+        ada.hears("again");
+    }
+    bot.signal(rustix::process::Signal::INT);
+    let bot = bot.ends();
+    assert_eq!(bot.code, 130, "{bot:#?}");
+    assert!(bot.stderr.contains("called off; the seat stays yours"), "{bot:#?}");
+    // Asked at its deal and, when Ada's seat was dealt, not again; then ten times with what was refused.
+    let asked = fs::read_to_string(&log).unwrap().matches("asked").count();
+    assert_eq!(asked, 11);
+    assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
+}
+
+/// A new session of a game, with these options: the invites.
+fn game(url: &str, name: &str, options: &str) -> [String; 2] {
+    let created = run(&["challenges", "create", name, "--options", options, "--url", url]).json();
+    [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn bots_play_games_on_a_server_as_in_a_match() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    for (name, options) in [("snake", r#"{"n_epochs": 30}"#), ("food-catcher", r#"{"n_epochs": 20}"#)] {
+        let agent = crate::replay::example(&name.replace('-', "_"));
+        let bots =
+            game(&server.url, name, options).map(|invite| play(&server.url, &[&invite, "--agent", &agent, "--json"]));
+        for bot in bots {
+            let result = result(&bot.ends());
+            assert_eq!(
+                (&result["abandoned"], &result["scores"][0]["security"]),
+                (&json!(false), &json!(0)),
+                "{result}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
+    let (folder, room) = (folder(), Room::new());
+    let server = Running::serve(folder.path());
+    let [one, two] = game(&server.url, "chess", "{}");
+    let bot = play(&server.url, &[&one, "--agent", &room.agent("moves_a_king_by_five")]);
+    let mut ada = play(&server.url, &[&two]);
+    // Whoever is white begins.
+    if ada.hears("the game begins; you play ").contains("WHITE") {
+        ada.hears("1  R N B Q K B N R");
+        ada.types("/move e2e5");
+        ada.hears("refused: That can't be played");
+        ada.types("/move e2e4");
+    }
+    ada.hears("is out, RESIGNED: the arena refused its actions: ");
+    let ada = ada.ends();
+    assert_eq!(ada.code, 0, "{ada:#?}");
+    let bot = bot.ends();
+    assert_eq!(bot.code, 12, "{bot:#?}");
+    assert!(bot.stderr.contains("is out, and resigned: the arena refused its actions: "), "{bot:#?}");
+    assert!(bot.stderr.contains("ILLEGAL_MOVE"), "{bot:#?}");
+}

@@ -1,0 +1,266 @@
+//! A small endpoint of language models that speaks both APIs, and insists on them as the real ones do: an endless supply of models that
+//! each follow a script. Over plain HTTP on the loopback; one thread for each connection.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+/// What a model answers, seeing all that was said in the conversation.
+pub type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
+
+/// A conversation, as a model sees it.
+pub struct Seen {
+    /// How many answers it has given before.
+    pub answers: usize,
+    /// What it was told before all else.
+    pub system: String,
+    /// What it was told since, with the results of its calls.
+    pub told: Vec<String>,
+    /// How often this endpoint was asked before.
+    pub asked: usize,
+}
+
+impl Seen {
+    /// All of it, but for the system's.
+    pub fn text(&self) -> String {
+        self.told.join("\n")
+    }
+}
+
+/// What comes of a request.
+pub enum Answer {
+    /// Tool calls: name, and arguments as text.
+    Calls(Vec<(&'static str, String)>),
+    /// Words.
+    Words(&'static str),
+    /// Nothing but a status, with a header and a message.
+    Status(u16, &'static str, &'static str),
+}
+
+/// An endpoint that listens as long as the test runs.
+pub struct Endpoint {
+    /// Its address, without a path.
+    pub url: String,
+    /// What was wrong with requests.
+    pub complaints: Arc<Mutex<Vec<String>>>,
+}
+
+impl Endpoint {
+    /// Begins to listen. Whoever asks shows this key.
+    pub fn listen(key: &'static str, script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let complaints = Arc::new(Mutex::new(Vec::new()));
+        let (script, asked): (Arc<Script>, _) = (Arc::new(script), Arc::new(Mutex::new(0)));
+        let noted = complaints.clone();
+        // Lives as long as the test process; it holds nothing but sockets.
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (script, asked, noted) = (script.clone(), asked.clone(), noted.clone());
+                thread::spawn(move || {
+                    let mut stream = BufReader::new(stream);
+                    while let Some(request) = Request::read(&mut stream) {
+                        let number = {
+                            let mut asked = asked.lock().unwrap();
+                            *asked += 1;
+                            *asked - 1
+                        };
+                        let (status, header, body) = match request.judge(key, number) {
+                            Ok((api, seen)) => api.spell(number, script(&seen)),
+                            Err(complaint) => {
+                                noted.lock().unwrap().push(complaint.clone());
+                                (400, String::new(), json!({"error": {"message": complaint}}))
+                            }
+                        };
+                        let body = body.to_string();
+                        let head = format!(
+                            "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{header}content-length: {}\r\n\r\n",
+                            body.len()
+                        );
+                        // The client may have gone.
+                        if stream.get_mut().write_all((head + &body).as_bytes()).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Endpoint { url, complaints }
+    }
+
+    /// Nothing was wrong with any request.
+    #[track_caller]
+    pub fn is_content(&self) {
+        assert_eq!(*self.complaints.lock().unwrap(), Vec::<String>::new());
+    }
+}
+
+/// Which API was spoken.
+enum Api {
+    OpenAi,
+    Anthropic,
+}
+
+struct Request {
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Value,
+}
+
+impl Request {
+    fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
+        let path = line.split(' ').nth(1)?.to_owned();
+        let mut headers = Vec::new();
+        loop {
+            line.clear();
+            stream.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim().split_once(": ") else { break };
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+        let length = headers.iter().find(|(name, _)| name == "content-length")?.1.parse().ok()?;
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        Some(Request { path, headers, body: serde_json::from_slice(&body).ok()? })
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// What a model sees of it, or what is wrong with it.
+    fn judge(&self, key: &str, asked: usize) -> Result<(Api, Seen), String> {
+        let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {}", self.body)) };
+        demand(self.body["model"].as_str().is_some_and(|model| !model.is_empty()), "model")?;
+        let tools = self.body["tools"].as_array().ok_or("tools")?;
+        let messages = self.body["messages"].as_array().ok_or("messages")?;
+        let mut seen = Seen { answers: 0, system: String::new(), told: Vec::new(), asked };
+        let mut open = BTreeSet::new();
+        match self.path.as_str() {
+            "/v1/chat/completions" => {
+                demand(self.header("authorization") == format!("Bearer {key}"), "authorization")?;
+                for tool in tools {
+                    demand(tool["type"] == "function" && is_name(&tool["function"]["name"]), "tool")?;
+                    demand(tool["function"]["parameters"]["type"] == "object", "parameters")?;
+                }
+                for (number, message) in messages.iter().enumerate() {
+                    let content = message["content"].as_str().ok_or("content")?.to_owned();
+                    match message["role"].as_str() {
+                        Some("system") if number == 0 => seen.system = content,
+                        Some("user") if open.is_empty() && !content.is_empty() => seen.told.push(content),
+                        Some("assistant") if open.is_empty() => {
+                            seen.answers += 1;
+                            for call in message["tool_calls"].as_array().unwrap_or(&Vec::new()) {
+                                let arguments = call["function"]["arguments"].as_str().ok_or("arguments")?;
+                                demand(serde_json::from_str::<Value>(arguments).is_ok(), "arguments")?;
+                                open.insert(call["id"].as_str().ok_or("id")?.to_owned());
+                            }
+                        }
+                        Some("tool") => {
+                            demand(
+                                open.remove(message["tool_call_id"].as_str().ok_or("tool_call_id")?),
+                                "no such call",
+                            )?;
+                            seen.told.push(content);
+                        }
+                        _ => return Err(format!("message {number}: {message}")),
+                    }
+                }
+                demand(open.is_empty() && messages.last().is_some_and(|last| last["role"] != "assistant"), "the end")?;
+                Ok((Api::OpenAi, seen))
+            }
+            "/v1/messages" => {
+                demand(self.header("x-api-key") == key && self.header("anthropic-version") == "2023-06-01", "headers")?;
+                demand(self.body["max_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "max_tokens")?;
+                for tool in tools {
+                    demand(is_name(&tool["name"]) && tool["input_schema"]["type"] == "object", "tool")?;
+                }
+                seen.system = self.body["system"].as_str().ok_or("system")?.to_owned();
+                for (number, message) in messages.iter().enumerate() {
+                    let blocks = message["content"].as_array().ok_or("content")?;
+                    demand(!blocks.is_empty(), "content")?;
+                    let role = if number % 2 == 0 { "user" } else { "assistant" };
+                    demand(message["role"] == role, "roles take turns")?;
+                    seen.answers += number % 2;
+                    for block in blocks {
+                        match (role, block["type"].as_str()) {
+                            ("user", Some("tool_result")) => {
+                                let id = block["tool_use_id"].as_str().ok_or("tool_use_id")?;
+                                demand(open.remove(id), "no such call")?;
+                                seen.told.push(block["content"].as_str().ok_or("content")?.to_owned());
+                            }
+                            ("user", Some("text")) => {
+                                demand(open.is_empty(), "results come first")?;
+                                seen.told.push(block["text"].as_str().ok_or("text")?.to_owned());
+                            }
+                            ("assistant", Some("tool_use")) => {
+                                open.insert(block["id"].as_str().ok_or("id")?.to_owned());
+                            }
+                            ("assistant", Some("text")) => {}
+                            _ => return Err(format!("block: {block}")),
+                        }
+                    }
+                }
+                demand(open.is_empty() && messages.len() % 2 == 1, "the end")?;
+                Ok((Api::Anthropic, seen))
+            }
+            other => Err(format!("there is no {other}")),
+        }
+    }
+}
+
+fn is_name(name: &Value) -> bool {
+    let fits = |char: char| char.is_ascii_alphanumeric() || "_-".contains(char);
+    name.as_str().is_some_and(|name| (1..=64).contains(&name.len()) && name.chars().all(fits))
+}
+
+impl Api {
+    /// Status, header and body of an answer.
+    fn spell(&self, number: usize, answer: Answer) -> (u16, String, Value) {
+        let id = |place: usize| format!("call-{number}-{place}");
+        match (self, answer) {
+            (_, Answer::Status(status, header, message)) => {
+                let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+                (status, header, json!({"error": {"message": message}}))
+            }
+            (Api::OpenAi, answer) => {
+                let message = match answer {
+                    Answer::Words(words) => json!({"role": "assistant", "content": words}),
+                    Answer::Calls(calls) => {
+                        let spell = |(place, (name, arguments)): (usize, (&str, String))| json!({"id": id(place), "type": "function", "function": {"name": name, "arguments": arguments}});
+                        let calls: Vec<Value> = calls.into_iter().enumerate().map(spell).collect();
+                        json!({"role": "assistant", "content": null, "tool_calls": calls})
+                    }
+                    Answer::Status(..) => unreachable!("was before"),
+                };
+                let usage = json!({"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010});
+                let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
+                (200, String::new(), json!({"object": "chat.completion", "choices": [choice], "usage": usage}))
+            }
+            (Api::Anthropic, answer) => {
+                let content = match answer {
+                    Answer::Words(words) => json!([{"type": "text", "text": words}]),
+                    Answer::Calls(calls) => {
+                        let spell = |(place, (name, arguments)): (usize, (&str, String))| {
+                            let input: Value = serde_json::from_str(&arguments).unwrap_or(Value::Null);
+                            json!({"type": "tool_use", "id": id(place), "name": name, "input": input})
+                        };
+                        calls.into_iter().enumerate().map(spell).collect()
+                    }
+                    Answer::Status(..) => unreachable!("was before"),
+                };
+                let usage = json!({"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 10});
+                (
+                    200,
+                    String::new(),
+                    json!({"type": "message", "role": "assistant", "content": content, "usage": usage}),
+                )
+            }
+        }
+    }
+}
