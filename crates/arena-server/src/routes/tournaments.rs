@@ -391,13 +391,13 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
 
 /// The standings of a tournament, as far as it has been played.
 ///
-/// As JSON: the plan, a line for each bot, who did how against whom, and remarks. As PGN and Markdown once it is over, since
+/// As JSON: the plan, a line for each bot, who did how against whom, and remarks. As PGN, Markdown and HTML once it is over, since
 /// they tell seeds.
 #[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("format" = Option<String>, Query, description = "`csv`, `markdown` or `pgn`; any other word is JSON.", example = "csv")),
+        ("format" = Option<String>, Query, description = "`csv`, `markdown`, `html` or `pgn`; any other word is JSON.", example = "csv")),
     responses((status = 200, description = "The standings.", content(
-            (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "application/vnd.chess-pgn"))),
+            (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "text/html"), (String = "application/vnd.chess-pgn"))),
         (status = 400, description = "`INVALID_TOURNAMENT`: PGN is for games of two."),
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
         (status = 409, description = "`TOURNAMENT_NOT_OVER`: in this format it is told later."),
@@ -412,6 +412,10 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
     });
     let mut response = Response::new(text.await?.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    if matches!(form, Form::Html) {
+        let policy = HeaderValue::from_static(arena_report::HTML_POLICY);
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     Ok(response)
 }
 
@@ -421,6 +425,7 @@ enum Form {
     Json,
     Csv,
     Markdown,
+    Html,
     Pgn,
 }
 
@@ -429,6 +434,7 @@ impl Form {
         match name {
             Some("csv") => Form::Csv,
             Some("markdown") => Form::Markdown,
+            Some("html") => Form::Html,
             Some("pgn") => Form::Pgn,
             _ => Form::Json,
         }
@@ -439,6 +445,7 @@ impl Form {
             Form::Json => "application/json",
             Form::Csv => "text/csv; charset=utf-8",
             Form::Markdown => "text/markdown; charset=utf-8",
+            Form::Html => "text/html; charset=utf-8",
             Form::Pgn => "application/vnd.chess-pgn",
         }
     }
@@ -459,8 +466,9 @@ impl Form {
                 Ok(told.to_string())
             }
             Form::Csv => Ok(arena_report::csv(record)),
-            Form::Markdown | Form::Pgn if !is_over => Err(Refusal::NotOver),
+            Form::Markdown | Form::Html | Form::Pgn if !is_over => Err(Refusal::NotOver),
             Form::Markdown => Ok(arena_report::markdown(record)),
+            Form::Html => Ok(arena_report::html(record)),
             Form::Pgn => {
                 let replay = |game: &arena_match::tournament::GameLine| {
                     std::fs::read(tournaments.replay_path(facts.id, game.fixture)).ok()

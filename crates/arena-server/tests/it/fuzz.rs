@@ -167,7 +167,7 @@ fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
         ("spare_tournaments", spare_tournaments),
         ("numbers", ["1", "2", "9"].map(str::to_owned).to_vec()),
         ("seats", ["0", "1", "2"].map(str::to_owned).to_vec()),
-        ("forms", ["csv", "markdown", "pgn", "json"].map(str::to_owned).to_vec()),
+        ("forms", ["csv", "markdown", "pgn", "html", "json"].map(str::to_owned).to_vec()),
     ]
 }
 

@@ -210,6 +210,7 @@ fn a_tournament_is_played_and_told_of() {
     for (format, kind, begins) in [
         ("csv", "text/csv; charset=utf-8", "rank,"),
         ("markdown", "text/markdown; charset=utf-8", "snake: round-robin"),
+        ("html", "text/html; charset=utf-8", "<!DOCTYPE html>"),
         ("pgn", "application/vnd.chess-pgn", "[Event "),
     ] {
         let answer = hall.client.get(&format!("{base}/standings?format={format}"));
@@ -270,8 +271,9 @@ fn nothing_tells_of_a_seed_before_the_end() {
     let mut paths: Vec<String> = ["", "/standings", "/standings?format=csv", "/matches", "/matches/1", "/matches/2"]
         .map(|path| format!("{base}{path}"))
         .to_vec();
-    let refused = ["/standings?format=markdown", "/standings?format=pgn", "/matches/1/replay"]
-        .map(|path| format!("{base}{path}"));
+    let refused =
+        ["/standings?format=markdown", "/standings?format=pgn", "/matches/1/replay", "/standings?format=html"]
+            .map(|path| format!("{base}{path}"));
     for path in &refused {
         assert_eq!(hall.client.get(path).refusal(), (409, "TOURNAMENT_NOT_OVER".to_owned()), "{path}");
     }
