@@ -139,10 +139,13 @@ mod tests {
         .map(|content| format!("{:?}\n", Said::read(&message(content))))
         .collect();
         expect![[r#"
-            Some(Start { set_agent_id: "a", config: {"n_epochs": Number(3)} })
-            Some(State(State { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some("2026-10-21T20:00:02.250Z") }))
+            Some(Start { set_agent_id: "a", config: {"n_epochs": Number(3)}, side: None })
+            Some(State(State { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some(1792627202250) }))
             Some(Disqualified { disqualified: "b", reason: "TIMEOUT", detail: "no answer" })
             Some(Result { result: Object {"termination": String("GAME_ENDED")} })
+            Some(Result { result: Object {"termination": String("CHECKMATE")} })
+            Some(Rejected { epoch: 2, rejected: [RejectedPart { index: Some(0), reason: "too far" }] })
+            Some(Public { public_state: {"epoch": Number(1)}, asked: ["a"] })
             None
             None
         "#]]
