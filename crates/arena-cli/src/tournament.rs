@@ -164,6 +164,11 @@ fn go_on(mut journal: Journal, table_every: Option<usize>, style: Style) -> Resu
         Err(PlayError::Plan(error)) => Err(unplayable(&error)),
         Err(PlayError::Journal(error)) => Err(refused(&error)),
         Err(PlayError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
+        Err(PlayError::Changed(changed)) => {
+            let line = resume_line(&folder);
+            let sentence = format!("{changed}; put them back, or go on with `{line} --accept-changed`");
+            Err(Failure::new(Exit::BadTournament, sentence))
+        }
         Err(PlayError::Replay { path, source }) => Err(cannot_write(&path, &source)),
     }
 }

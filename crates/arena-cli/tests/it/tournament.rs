@@ -199,6 +199,42 @@ fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
 }
 
 #[test]
+fn files_that_change_while_an_agent_plays_end_the_tournament() {
+    let lab = Lab::new();
+    let agents = [lab.bot("a", 1, 0.02), lab.bot("b", 2, 0.02), lab.bot("c", 3, 0.02)];
+    let whole = run_all(&lab.begin(&agents, "whole", &["--rounds", "4"]));
+    assert_eq!(whole.code, 0, "{whole:#?}");
+    let told = |ended: std::process::Output, out: &str| {
+        let stderr = String::from_utf8(ended.stderr).unwrap().replace(&lab.text(out), "OUT");
+        assert_eq!(ended.status.code(), Some(13), "{stderr}");
+        stderr
+    };
+    let same = fs::read(lab.path("b.py")).unwrap();
+    let changed = || {
+        lab.bot("b", 4, 0.02);
+    };
+    let removed = || fs::remove_file(lab.path("b.py")).unwrap();
+    let changes: [(&str, &dyn Fn()); 2] = [("changed", &changed), ("removed", &removed)];
+    for (out, change) in changes {
+        let child = start(&lab.begin(&agents, out, &["--rounds", "4", "--concurrency", "2"]));
+        wait_for_lines(&lab.journal(out), 4);
+        change();
+        let stderr = told(child.wait_with_output().unwrap(), out);
+        expect![[r#"
+            error: the files of b have changed since the tournament began (or are gone); put them back, or go on with `arena tournament resume OUT --accept-changed`
+        "#]]
+        .assert_eq(&stderr);
+        // No game of the other version counts, so the tournament ends as if nothing had been.
+        let so_far = lab.results(out);
+        assert!(so_far.len() < lab.results("whole").len());
+        assert!(so_far.iter().all(|line| lab.results("whole").contains(line)), "{so_far:#?}");
+        fs::write(lab.path("b.py"), &same).unwrap();
+        let resumed = run(&["tournament", "resume", &lab.text(out)]);
+        assert_eq!((resumed.code, lab.results(out)), (0, lab.results("whole")), "{resumed:#?}");
+    }
+}
+
+#[test]
 fn a_folder_is_one_tournaments_and_one_process() {
     let lab = Lab::new();
     let agents = [lab.bot("a", 1, 0.01), lab.bot("b", 2, 0.01)];
