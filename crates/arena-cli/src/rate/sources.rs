@@ -234,6 +234,8 @@ impl Sources {
                     found = true;
                     self.about(about);
                 }
+                // They come of the games before them.
+                Ok(Kind::Standings) => {}
                 Ok(_) => others += 1,
                 Err(Wrong::NoJson) if found && !is_whole => {
                     self.remark(path, "breaks off in the middle of a line; the lines before it count");
