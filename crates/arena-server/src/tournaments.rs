@@ -27,7 +27,7 @@ use arena_match::tournament::{Journal, JournalError, REPLAYS, Record};
 use arena_match::{Launcher, logs};
 use hashlink::LruCache;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use facts::OnceFacts;
 use runner::Current;
@@ -74,7 +74,7 @@ struct Shared {
     /// Something was queued, let go of, or is to end.
     changed: Condvar,
     reading: Semaphore,
-    uploading: Semaphore,
+    uploading: Arc<Semaphore>,
 }
 
 /// What is known without looking at the disk.
@@ -199,7 +199,7 @@ impl Tournaments {
             state: Mutex::new(state),
             changed: Condvar::new(),
             reading: Semaphore::new(AT_ONCE),
-            uploading: Semaphore::new(AT_ONCE),
+            uploading: Arc::new(Semaphore::new(AT_ONCE)),
         }));
         let runner = Runner::start(tournaments.clone()).map_err(TournamentsError::Thread)?;
         Ok((tournaments, runner))
@@ -227,12 +227,12 @@ impl Tournaments {
         }
     }
 
-    /// A place for an upload, whose body is in memory for a while.
+    /// A place for an upload, whose body is in memory for a while, and then unpacked.
     ///
     /// # Errors
     /// When all are taken.
-    pub(crate) fn upload_place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
-        self.0.uploading.try_acquire().map_err(|_| Refusal::Busy)
+    pub(crate) fn upload_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.0.uploading).try_acquire_owned().map_err(|_| Refusal::Busy)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -276,13 +276,9 @@ impl Tournaments {
         once: Option<Once>,
     ) -> Result<Arc<AgentFacts>, Refusal> {
         let shared = &*self.0;
-        let _making = shared.making.lock();
         let once = once.as_ref().map(OnceFacts::of);
-        if let Some(Thing::Agent(id)) = self.made_before(once.as_ref())? {
-            return self.find_agent(id).ok_or_else(|| Refusal::NoAgent(id.to_string()));
-        }
-        if self.state().agents.len() >= shared.settings.agents {
-            return Err(Refusal::TooManyAgents(shared.settings.agents));
+        if let Some(facts) = self.agent_before(once.as_ref())? {
+            return Ok(facts);
         }
         match source {
             Source::Url(_) if !shared.settings.urls => return Err(Refusal::UrlsOff),
@@ -291,10 +287,27 @@ impl Tournaments {
         }
         let id = AgentId(shared.engine.draw_id());
         let made = (shared.engine.now(), once);
+        // Takes a while, and nobody else should wait for it. Who came first is seen afterwards.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
+        let _making = shared.making.lock();
+        if let Some(facts) = self.agent_before(facts.once.as_ref())? {
+            return Ok(facts);
+        }
         draft.finish()?;
         tracing::info!(agent = %id, "agent {id} is kept");
         Ok(self.state().add_agent(facts))
+    }
+
+    /// The agent that the same request made before.
+    ///
+    /// # Errors
+    /// When the key was used for another request, or there is none and no more may be kept.
+    fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, Refusal> {
+        if let Some(Thing::Agent(id)) = self.made_before(once)? {
+            return self.find_agent(id).map(Some).ok_or_else(|| Refusal::NoAgent(id.to_string()));
+        }
+        let most = self.0.settings.agents;
+        if self.state().agents.len() >= most { Err(Refusal::TooManyAgents(most)) } else { Ok(None) }
     }
 
     /// Says no where agents would run with less than namespaces of their own.

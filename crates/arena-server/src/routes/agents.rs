@@ -172,6 +172,8 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     };
     by.take_down(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
     let added = tournaments.away(move |tournaments| {
+        // Taken until all is done, also if the caller hangs up.
+        let _place = place;
         let source = match &url {
             Some(url) => Source::Url(url),
             None => Source::Files { body: &body, file_name: file_name.as_deref() },
@@ -179,7 +181,6 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         tournaments.add_agent(&source, name.as_deref(), once)
     });
     let facts = added.await?;
-    drop(place);
     let owner_key = tournaments.key_of_agent(facts.id);
     Ok(json_with(StatusCode::CREATED, to_text(&Added { agent: AgentView::of(&facts), owner_key })))
 }

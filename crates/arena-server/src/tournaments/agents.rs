@@ -108,6 +108,7 @@ pub(super) fn draft(
     let (Timestamp(created_at), once) = made;
     let facts = AgentFacts { id, name, version, created_at, home, once };
     write_facts(draft.path(), &facts)?;
+    draft.settle()?;
     Ok((draft, facts))
 }
 
