@@ -379,7 +379,8 @@ impl Tournaments {
         if agents.iter().any(|agent| matches!(agent.home, Home::Files { .. })) {
             self.check_sandbox()?;
         }
-        let facts = plan::facts(id, order, &agents, &plan, shared.engine.now(), once);
+        let nonce = shared.engine.draw_seed().reveal();
+        let facts = plan::facts(id, order, &agents, &plan, nonce, shared.engine.now(), once);
         let draft = folder::Draft::begin(&shared.tournaments, &id.to_string())?;
         folder::write_facts(draft.path(), &facts)?;
         let journal = Journal::create(draft.path(), plan).map_err(|error| match error {

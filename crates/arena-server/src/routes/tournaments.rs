@@ -58,11 +58,14 @@ struct TournamentView {
     /// Whether agents meet in games with one seed on all seats.
     paired: bool,
     agents: Vec<EnteredView>,
-    /// SHA-256 of the bytes of the seed, in hexadecimal digits.
+    /// SHA-256 of the 32 bytes of `seed` and the 32 of `seedNonce` behind them, in hexadecimal digits.
     seed_commitment: String,
     /// What all that is random came of, in hexadecimal digits; once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<String>,
+    /// Drawn for the commitment alone, in hexadecimal digits; once the tournament is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed_nonce: Option<String>,
     games_played: usize,
     /// In all; tie-breaks of a knockout come on top.
     games: usize,
@@ -130,6 +133,7 @@ impl TournamentView {
     fn of(look: &Look) -> TournamentView {
         let facts = &look.entry.facts;
         let (games_played, games) = (look.entry.games_played, look.entry.games);
+        let (seed, seed_nonce) = facts.revealed_seed().unzip();
         let tenths = |number: f64| (number * 10.0).round() / 10.0;
         TournamentView {
             id: facts.id,
@@ -150,7 +154,8 @@ impl TournamentView {
                 .map(|agent| EnteredView { id: agent.id, name: agent.name.clone(), version: agent.version.clone() })
                 .collect(),
             seed_commitment: facts.seed_commitment(),
-            seed: facts.revealed_seed().map(str::to_owned),
+            seed: seed.map(str::to_owned),
+            seed_nonce: seed_nonce.map(str::to_owned),
             games_played,
             games,
             games_per_minute: look.rate.map(|rate| tenths(rate * 60.0)),
@@ -207,7 +212,8 @@ struct TournamentRequest {
     /// Whether bots meet in games with one seed on all seats: true, if nothing is said.
     #[schema(required = false)]
     paired: Option<bool>,
-    /// A number, or 64 hexadecimal digits. Drawn, if nothing is said.
+    /// A number, or 64 hexadecimal digits. Drawn, if nothing is said. One that can be guessed can be tried against what is told of
+    /// matches while the tournament is played.
     #[schema(required = false, value_type = u64)]
     seed: Option<Value>,
     /// Options that differ from those of the game.
@@ -459,8 +465,9 @@ impl Form {
                 if let Some(told) = told.as_object_mut() {
                     told.remove("seed");
                     told.insert("seed_commitment".to_owned(), facts.seed_commitment().into());
-                    if let Some(seed) = facts.revealed_seed() {
+                    if let Some((seed, nonce)) = facts.revealed_seed() {
                         told.insert("seed".to_owned(), seed.into());
+                        told.insert("seed_nonce".to_owned(), nonce.into());
                     }
                 }
                 Ok(told.to_string())

@@ -12,6 +12,7 @@ use arena_model::Seed;
 use arena_server::{Creators, Settings, Uploaders};
 use arena_testkit::{Answer, Client, Host, known_admin_token};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -166,6 +167,13 @@ fn made(answer: &Answer) -> (String, String) {
     (text("id"), text("ownerKey"))
 }
 
+/// What a tournament that is over must have been committed to.
+fn commitment(told: &Value) -> String {
+    let bytes = |name: &str| Seed::from_revealed(told[name].as_str().expect("a text")).expect("64 digits").0;
+    let hash = Sha256::new().chain_update(bytes("seed")).chain_update(bytes("seedNonce")).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn is(state: &str) -> impl Fn(&Value) -> bool {
     move |told| told["state"] == state
 }
@@ -198,7 +206,7 @@ fn a_tournament_is_played_and_told_of() {
     let told = hall.wait(&id, is("complete"));
     assert_eq!((&told["gamesPlayed"], &told["games"], &told["name"]), (&json!(4), &json!(4), &json!("cup")));
     let seed = Seed::from_number(7);
-    assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(seed.commitment())));
+    assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(commitment(&told))));
     assert!(told["endedAt"].as_i64() >= told["createdAt"].as_i64());
     assert_eq!(hall.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([told]));
     assert_eq!(hall.client.get("/api/tournaments?state=queued").ok()["total"], 0);
@@ -290,11 +298,14 @@ fn nothing_tells_of_a_seed_before_the_end() {
         }
     }
     let told = hall.find(&id);
-    assert_eq!(told["seedCommitment"], seed.commitment());
-    assert!(told["seed"].is_null());
+    assert!(told["seed"].is_null() && told["seedNonce"].is_null());
+    // What a small number is hashed to is soon found.
+    assert_ne!(hall.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
+    let committed = told["seedCommitment"].clone();
 
     bot.let_all_begin();
-    hall.wait(&id, is("complete"));
+    let told = hall.wait(&id, is("complete"));
+    assert_eq!((&told["seedCommitment"], &json!(commitment(&told))), (&committed, &committed));
     for path in [&base, &format!("{base}/standings"), &refused[0]] {
         assert!(hall.client.get(path).text().contains(&seed.reveal()), "{path}");
     }
