@@ -158,7 +158,8 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         false => (settings.upload_bytes, "tournaments.upload_bytes"),
     };
     let place = tournaments.upload_place()?;
-    let (body, once) = request.read(limit, limited_by, limits).await?;
+    let scope = by.scope(request.address);
+    let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
     let (url, name) = match is_url {
         true => {
             let fields = Fields::of(&body)?;

@@ -259,7 +259,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
         return Err(unauthenticated());
     }
     let order = read_order(request.fields()?)?;
-    let once = request.once("");
+    let once = request.once(&by.scope(request.address));
     by.take_down(&arena, "create tournament", json!({ "game": order.game.name, "agents": order.agents })).await?;
     let created = tournaments.away(move |tournaments| tournaments.create(order, once)).await;
     let id = created.map_err(|refusal| match refusal {

@@ -378,6 +378,13 @@ fn a_request_that_is_repeated_with_its_key_happens_once() {
     let first = add("ada");
     assert_eq!((made(&first), first.text()), (made(&add("ada")), add("ada").text()));
     assert_eq!(add("eve").refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+    // The key of somebody else is another one, though all is the same.
+    let bearer = format!("Bearer {}", known_admin_token().reveal());
+    let body = json!({ "url": bot.url, "name": "ada" }).to_string();
+    let headers = [("Idempotency-Key", "k"), ("Authorization", &bearer)];
+    let other = made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes()));
+    assert_ne!(other, made(&first));
+    assert_eq!(made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes())), other);
     let (bob, _) = hall.add("bob", &bot);
     let create = |more| hall.client.post_once("/api/tournaments", "k", &order(&[&made(&first).0, &bob], more));
     let created = made(&create(json!({})));
