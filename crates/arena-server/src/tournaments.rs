@@ -8,6 +8,7 @@ mod facts;
 mod folder;
 mod id;
 mod plan;
+mod redact;
 mod refusal;
 mod runner;
 mod settings;
@@ -551,23 +552,11 @@ impl Tournaments {
     /// What an agent wrote to stderr in a match, and what it got wrong, if that was kept.
     pub(crate) fn read_log(&self, id: TournamentId, number: usize, seat: usize) -> Option<String> {
         let bytes = std::fs::read(logs::path(&self.replay_path(id, number), seat)).ok()?;
-        Some(self.without_paths(&String::from_utf8_lossy(&bytes)).into_owned())
-    }
-
-    /// A text that doesn't tell where on this machine agents are.
-    pub(crate) fn without_paths<'t>(&self, text: &'t str) -> std::borrow::Cow<'t, str> {
-        let mut text = std::borrow::Cow::Borrowed(text);
-        for folder in [&self.0.agents, &self.0.tournaments] {
-            let (folder, name) = (folder.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
-            if text.contains(&*folder) {
-                text = text.replace(&*folder, &name).into();
-            }
-        }
-        text
+        Some(self.redacted(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 }
 
-/// A replay as it is told: without a word on where on this machine agents are.
+/// A replay as it is told.
 pub(crate) struct ReplayReader {
     lines: BufReader<File>,
     tournaments: Tournaments,
@@ -581,7 +570,7 @@ impl ReplayReader {
     pub(crate) fn next_lines(&mut self) -> io::Result<Option<String>> {
         let mut text = String::new();
         while text.len() < READ_BYTES && self.lines.read_line(&mut text)? > 0 {}
-        Ok((!text.is_empty()).then(|| self.tournaments.without_paths(&text).into_owned()))
+        Ok((!text.is_empty()).then(|| self.tournaments.redacted(&text).into_owned()))
     }
 }
 

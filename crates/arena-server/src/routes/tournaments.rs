@@ -414,7 +414,7 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
     let text = tournaments.read(move |tournaments| {
         let (look, record) = tournaments.record(id)?;
         let text = form.write(tournaments, &look, &record)?;
-        Ok::<_, Refusal>(tournaments.without_paths(&text).into_owned())
+        Ok::<_, Refusal>(tournaments.redacted(&text).into_owned())
     });
     let mut response = Response::new(text.await?.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));

@@ -501,3 +501,26 @@ fn what_takes_too_long_has_failed_and_the_next_one_is_played() {
     assert_eq!(told["reason"], "it took longer than 1 s (tournaments.max_seconds)");
     hall.wait(&second, is("complete"));
 }
+
+#[test]
+fn nobody_learns_which_names_lead_into_a_private_network() {
+    let hall = Hall::with(|settings| settings.tournaments.private_urls = false);
+    // A number is an address of IPv4 too, here 127.0.0.1; no name has a part of 64 letters.
+    let unknown = format!("http://{}.example/", "x".repeat(64));
+    let [near, none] = ["http://2130706433:1/", &unknown].map(|url| {
+        let (id, _) = made(&hall.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));
+        id
+    });
+    let (id, _) = hall.create(&[&near, &none], json!({}));
+    hall.wait(&id, is("complete"));
+    let base = format!("/api/tournaments/{id}");
+    let told = hall.client.get(&format!("{base}/matches/1")).ok();
+    let reason = "can't be reached: its host isn't known, or isn't at a public address";
+    assert_eq!(told["details"], json!([reason, reason]));
+    for path in ["/matches", "/matches/1/replay", "/standings", "/standings?format=html", "/standings?format=markdown"]
+    {
+        let answer = hall.client.get(&format!("{base}{path}"));
+        let told = answer.text();
+        assert!(!told.contains("a public one") && !told.contains("lookup"), "{path}: {told}");
+    }
+}
