@@ -33,7 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use facts::OnceFacts;
 use runner::Current;
 
-pub(crate) use agents::Source;
+pub(crate) use agents::{Source, steers};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
 pub(crate) use plan::Order;

@@ -21,7 +21,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::identity::unauthenticated;
 use crate::openapi::{OnceKey, Paging};
 use crate::request::{Fields, Get, Post};
-use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments};
+use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, steers};
 
 /// The longest name of a tournament, in characters.
 const LONGEST_NAME: usize = 200;
@@ -278,8 +278,8 @@ fn read_order(fields: &Fields) -> ApiResult<Order> {
     let game = fields.text("game")?;
     let game = arena_catalogue::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
     let name = fields.find_text("name")?;
-    if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(char::is_control)) {
-        return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, and no control characters")));
+    if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(steers)) {
+        return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, none of which steers others")));
     }
     let mut agents: Vec<AgentId> = Vec::new();
     for text in fields.texts("agents")?.into_iter().take(MANY) {
@@ -401,16 +401,18 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
 /// they tell seeds.
 #[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("format" = Option<String>, Query, description = "`csv`, `markdown`, `html` or `pgn`; any other word is JSON.", example = "csv")),
+        ("format" = inline(Option<Form>), Query, description = "JSON, if nothing is said.", example = "csv")),
     responses((status = 200, description = "The standings.", content(
             (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "text/html"), (String = "application/vnd.chess-pgn"))),
-        (status = 400, description = "`INVALID_TOURNAMENT`: PGN is for games of two."),
+        (status = 400, description = "
+            `INVALID_FIELD`: there is no such format.
+            `INVALID_TOURNAMENT`: PGN is for games of two."),
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
         (status = 409, description = "`TOURNAMENT_NOT_OVER`: in this format it is told later."),
         (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
 pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id"))?);
-    let form = Form::of(request.query.get("format"));
+    let form = Form::of(request.query.get("format"))?;
     let text = tournaments.read(move |tournaments| {
         let (look, record) = tournaments.record(id)?;
         let text = form.write(tournaments, &look, &record)?;
@@ -426,7 +428,8 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
 }
 
 /// How standings are written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(rename_all = "lowercase")]
 enum Form {
     Json,
     Csv,
@@ -436,14 +439,21 @@ enum Form {
 }
 
 impl Form {
-    fn of(name: Option<&str>) -> Form {
-        match name {
-            Some("csv") => Form::Csv,
-            Some("markdown") => Form::Markdown,
-            Some("html") => Form::Html,
-            Some("pgn") => Form::Pgn,
-            _ => Form::Json,
-        }
+    const ALL: [(Form, &str); 5] = [
+        (Form::Json, "json"),
+        (Form::Csv, "csv"),
+        (Form::Markdown, "markdown"),
+        (Form::Html, "html"),
+        (Form::Pgn, "pgn"),
+    ];
+
+    fn of(name: Option<&str>) -> ApiResult<Form> {
+        let Some(name) = name else { return Ok(Form::Json) };
+        let found = Form::ALL.into_iter().find(|(_, known)| *known == name).map(|(form, _)| form);
+        found.ok_or_else(|| {
+            let known = Form::ALL.map(|(_, known)| known).join(", ");
+            ApiError::bad_request("INVALID_FIELD", format!("format must be one of {known}"))
+        })
     }
 
     fn content_type(self) -> &'static str {

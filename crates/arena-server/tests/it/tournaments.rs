@@ -214,6 +214,13 @@ fn a_tournament_is_played_and_told_of() {
     let base = format!("/api/tournaments/{id}");
     let standings = hall.client.get(&format!("{base}/standings")).ok();
     assert_eq!((&standings["complete"], &standings["games_played"]), (&json!(true), &json!(4)));
+    for (name, field) in [("seed", "seed"), ("seed_nonce", "seedNonce"), ("seed_commitment", "seedCommitment")] {
+        assert_eq!(standings[name], told[field]);
+    }
+    assert_eq!(hall.client.get(&format!("{base}/standings?format=json")).ok(), standings);
+    let unknown = hall.client.get(&format!("{base}/standings?format=xyz"));
+    assert_eq!(unknown.refusal(), (400, "INVALID_FIELD".to_owned()));
+    assert_eq!(unknown.json()["error"], "format must be one of json, csv, markdown, html, pgn");
     assert_eq!(standings["standings"].as_array().expect("a list").len(), 2);
     for (format, kind, begins) in [
         ("csv", "text/csv; charset=utf-8", "rank,"),
@@ -460,6 +467,11 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
         json!({ "format": "cup" }),
         "INVALID_FIELD",
         "format must be one of round-robin, gauntlet, swiss, knockout, adaptive",
+    );
+    check(
+        json!({ "name": "cup\u{202e}" }),
+        "INVALID_FIELD",
+        "name must be 1 to 200 characters, none of which steers others",
     );
     check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits");
     check(json!({ "limits": { "stepMs": 0 } }), "INVALID_FIELD", "stepMs must be a whole number from 1 to 3600000");
