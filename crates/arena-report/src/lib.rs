@@ -16,6 +16,7 @@ mod standings;
 mod svg;
 mod text;
 
+pub use arena_ratings::bradley_terry::Interval;
 pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
 pub use games::{line, named, result};
@@ -28,7 +29,7 @@ pub use svg::{
     Axes, Estimate, Picture, Point, cross_table_picture, pareto_front, picture_style, progress_picture,
     ratings_picture, scatter,
 };
-pub use text::{number_of, printable, shell_word};
+pub use text::{number_of, printable, shell_word, utc};
 
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,15 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The sentence for people.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn missing(field: &str) -> ApiError {
         ApiError::bad_request("MISSING_FIELD", format!("{field} is required"))
     }

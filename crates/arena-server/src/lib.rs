@@ -1,4 +1,4 @@
-//! The arena over HTTP: REST, Server-Sent Events, limits, metrics and a page.
+//! The arena over HTTP: REST, Server-Sent Events, limits, metrics and the pages.
 //!
 //! Handlers parse, call the engine, and word the answer; they decide nothing. The list of routes is `routes.rs`.
 
@@ -20,6 +20,7 @@ mod server;
 mod settings;
 mod tournaments;
 mod verifier;
+mod web;
 
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;

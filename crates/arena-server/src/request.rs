@@ -259,7 +259,8 @@ pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpA
     Ok(address)
 }
 
-async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
+/// The parts of a path that the route leaves open, by name.
+pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
     let params = RawPathParams::from_request_parts(parts, &())
         .await
         .map_err(|_| ApiError::bad_request("INVALID_PATH", "the path isn't valid UTF-8"))?;
@@ -292,13 +293,20 @@ pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(crate) fn parse(uri: &Uri) -> Result<Query, ApiError> {
-        let Some(query) = uri.query() else { return Ok(Query(Vec::new())) };
+        match uri.query() {
+            Some(text) => Query::read(text),
+            None => Ok(Query(Vec::new())),
+        }
+    }
+
+    /// A query, or a form that was sent as one.
+    pub(crate) fn read(text: &str) -> Result<Query, ApiError> {
         let decode = |text: &str| -> Result<String, ApiError> {
             let text = if text.contains('+') { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
             let text = percent_decode_str(&text).decode_utf8();
             Ok(text.map_err(|_| ApiError::bad_request("INVALID_QUERY", "the query isn't valid UTF-8"))?.into_owned())
         };
-        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
         pairs
             .map(|pair| {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -310,6 +318,11 @@ impl Query {
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All names and values, in order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Every value of that name.

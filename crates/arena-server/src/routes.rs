@@ -1,4 +1,4 @@
-//! The list of routes; each has a file with its handler, and its description there. `/api/v1` is `/api`.
+//! The list of routes; each has a file with its handler, and its description there. `/api/v1` is `/api`. Pages are in `web.rs`.
 
 mod act;
 mod admin;
@@ -13,7 +13,6 @@ mod invites;
 mod join;
 mod list;
 mod metadata;
-mod page;
 mod scoring;
 mod skill;
 mod stream;
@@ -36,7 +35,9 @@ use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
 use crate::openapi::Description;
 use crate::request::address_of;
-pub(crate) use page::head as page_head;
+use crate::web;
+pub(crate) use scoring::orders;
+pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;
 
 /// A route: schemas and description for `/openapi.json`, and what answers.
@@ -48,8 +49,6 @@ fn list(arena: &Arena) -> Vec<Route> {
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
         .map(|tools| Endpoint::new(tools, arena.clone(), behind_tools(arena.clone())));
     let mut routes = vec![
-        routes!(page::home),
-        routes!(page::style),
         routes!(docs::docs),
         routes!(docs::openapi),
         routes!(skill::skill_text),
@@ -110,6 +109,9 @@ pub(crate) fn app(arena: Arena) -> Router {
                 router = router.route(&format!("/api/v1/{rest}"), handlers.clone());
             }
         }
+    }
+    for (path, handlers) in web::list(&arena) {
+        router = router.route(path, handlers);
     }
     router
         .method_not_allowed_fallback(method_not_allowed)

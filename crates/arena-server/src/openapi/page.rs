@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
 
 use super::{BASE, Description};
-use crate::routes::page_head as head;
+use crate::web::head;
 
 impl Description {
     /// The page for somebody who reaches the server at `base`.

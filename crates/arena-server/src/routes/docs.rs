@@ -4,12 +4,15 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 
-use super::page::POLICY;
 use super::skill::{VARY, base};
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::openapi::Description;
 use crate::request::Get;
+
+/// Nothing but what this server itself sends, and no script.
+const POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The description of all routes (OpenAPI 3.1).
 #[utoipa::path(get, path = "/openapi.json", tag = "documentation",

@@ -111,7 +111,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
 }
 
 /// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.
-fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Vec<(Board, Order)>> {
+pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Vec<(Board, Order)>> {
     let scoring = arena.engine.scoring();
     let sort = sort.filter(|sort| !sort.is_empty());
     if sort.is_some() && !boards.iter().any(|board| scoring.order(board, sort).is_some()) {

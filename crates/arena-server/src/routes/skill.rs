@@ -154,7 +154,7 @@ fn line(text: &str) -> String {
 
 /// Where the asker reached this server: by the name that it used, if that can be one; agents will be told to go there, so
 /// nothing else gets into the text. Whoever stands before the server says whether it was over TLS.
-pub(super) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
+pub(crate) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let first = text("x-forwarded-proto").and_then(|list| list.split(',').next()).unwrap_or_default();
     let scheme = if first.trim().eq_ignore_ascii_case("https") { "https" } else { "http" };

@@ -15,3 +15,4 @@ mod secrecy;
 mod skill;
 mod stream;
 mod tournaments;
+mod web;

@@ -1261,7 +1261,7 @@ fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
     let requests: [&dyn Fn() -> Answer; 6] = [
         &|| client.get(&state),
         &|| client.get("/api/v1/challenges"),
-        &|| client.get("/"),
+        &|| client.get("/skill.md"),
         &|| client.chat(&session, &players[0], "hello"),
         &|| client.act(&session, &players[0], "nothing", "1"),
         &|| client.post("/api/v1/challenges/psi", &json!({})),

@@ -330,6 +330,14 @@ impl Twin {
         for path in ["metadata", "challenges", "scoring"] {
             paths.push(format!("/api/{path}/{}", self.game.challenge));
         }
+        for page in ["/challenges", "/users/player-20", "/users/player-21"] {
+            paths.push(page.to_owned());
+        }
+        paths.push(format!("/?challenge={}", self.game.challenge));
+        paths.push(format!("/challenges/{}", self.game.challenge));
+        for query in ["", "?from=viewer", "?operator=2&chat=1", &format!("?from={}", invites[1])] {
+            paths.push(format!("/sessions/{session}{query}"));
+        }
         for invite in invites.iter().map(String::as_str).chain([stranger]) {
             paths.push(format!("/api/invites/{invite}"));
         }
@@ -393,7 +401,8 @@ impl Twin {
                     asked.push(Question::get(format!("/api/chat/ws/{channel}")).with(&key));
                 }
             }
-            asked.extend(["/api/challenges", "/"].map(|path| Question::get(path.to_owned()).with(&key)));
+            let page = format!("/sessions/{session}");
+            asked.extend(["/api/challenges", "/", &page].map(|path| Question::get(path.to_owned()).with(&key)));
             asked.extend(self.synced_over_mcp(&json!({ "key": key })));
             asked.extend(self.synced_over_mcp(&json!({})).into_iter().map(|call| call.with(&key)));
         }

@@ -1,0 +1,43 @@
+//! Forms that a browser sends without a script.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+
+use super::{PageError, PageResult};
+use crate::arena::Arena;
+use crate::error::ApiError;
+use crate::request::{Query, admit, read_body};
+
+/// A form, parsed and limited. What is wrong with it is told on a page.
+pub(super) struct Form {
+    /// What was filled in.
+    pub(super) fields: Query,
+    pub(super) headers: HeaderMap,
+    params: Vec<(String, String)>,
+}
+
+impl FromRequest<Arena> for Form {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, arena: &Arena) -> PageResult<Form> {
+        let (mut parts, body) = request.into_parts();
+        admit(&parts.extensions, arena)?;
+        let params = crate::request::path_params(&mut parts).await?;
+        let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.split(';').next().is_none_or(|kind| kind.trim() != "application/x-www-form-urlencoded") {
+            let text = "a page takes what its forms send (application/x-www-form-urlencoded); programs use /api";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "NOT_A_FORM", text).into());
+        }
+        let limits = &arena.settings.limits;
+        let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
+        let text = std::str::from_utf8(&body);
+        let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form isn't valid UTF-8"))?;
+        Ok(Form { fields: Query::read(text)?, headers: parts.headers, params })
+    }
+}
+
+impl Form {
+    pub(super) fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+}

@@ -1,0 +1,121 @@
+//! What all pages have in common: head, navigation, foot, and the pieces that stand on several of them.
+
+use arena_model::Status;
+use arena_report::{printable, utc};
+use maud::{DOCTYPE, Markup, html};
+
+/// A page before it is written.
+pub(super) struct Page {
+    title: String,
+    place: Place,
+    scripts: Vec<&'static str>,
+    body: Markup,
+}
+
+/// Where in the navigation a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Home,
+    Challenges,
+    Elsewhere,
+}
+
+impl Page {
+    /// A page that needs no script but the one of all pages.
+    pub(super) fn new(title: &str, place: Place, body: Markup) -> Page {
+        Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], body }
+    }
+
+    /// The page with one script more.
+    pub(super) fn with_script(mut self, script: &'static str) -> Page {
+        self.scripts.push(script);
+        self
+    }
+
+    pub(super) fn render(&self) -> Markup {
+        let places = [(Place::Home, "/", "Arena"), (Place::Challenges, "/challenges", "Challenges")];
+        let title = if self.place == Place::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                (head_with(&title, &self.scripts))
+                body {
+                    a.skip href="#content" { "Skip to the content" }
+                    header.top {
+                        nav aria-label="Site" {
+                            @for (place, path, name) in places {
+                                a href=(path) aria-current=[(place == self.place).then_some("page")] { (name) }
+                            }
+                            span.stretch {}
+                            a href="/docs" { "HTTP interface" }
+                            a href="/skill.md" { "For agents" }
+                        }
+                    }
+                    main id="content" tabindex="-1" { (self.body) }
+                    footer {
+                        p {
+                            a href="/skill.md" { "How agents play" } " (" a href="/skill.json" { "as data" } ") · "
+                            a href="/docs" { "HTTP interface" } " (" a href="/openapi.json" { "OpenAPI" } ") · "
+                            a href="/api/metadata" { "metadata" } " · " a href="/metrics" { "metrics" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The head of a page without scripts.
+pub(crate) fn head(title: &str) -> Markup {
+    head_with(title, &[])
+}
+
+fn head_with(title: &str, scripts: &[&str]) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            link rel="icon" href="/web/icon.svg" type="image/svg+xml";
+            link rel="stylesheet" href="/style.css";
+            @for script in scripts { script type="module" src={ "/web/" (script) } {} }
+        }
+    }
+}
+
+/// A text of somebody's, which means nothing but itself.
+pub(super) fn shown(text: &str) -> Markup {
+    html! { bdi { (printable(text)) } }
+}
+
+/// A short text of somebody's, as one line of at most `most` characters. The whole is there for those who point at it.
+pub(super) fn cut(text: &str, most: usize) -> Markup {
+    let text = printable(text).replace('\n', "\\n");
+    match text.char_indices().nth(most) {
+        None => html! { bdi { (text) } },
+        Some((at, _)) => html! { bdi title=[(text.len() <= 1000).then_some(&text)] { (text[..at]) "…" } },
+    }
+}
+
+/// A moment, in milliseconds since 1970. A script turns it into the viewer's zone.
+pub(super) fn time(ms: i64) -> Markup {
+    let text = utc(ms);
+    html! { time datetime=(text) { (text.trim_end_matches('Z')) " UTC" } }
+}
+
+/// A moment of a day that is known, to the second.
+pub(super) fn moment(ms: i64) -> Markup {
+    let text = utc(ms);
+    html! { time.moment datetime=(text) { (text[11..].trim_end_matches('Z')) " UTC" } }
+}
+
+/// How a session stands, as a mark.
+pub(super) fn badge(status: Status) -> Markup {
+    html! { span.badge.{ "is-" (status.as_str()) } { (status.as_str()) } }
+}
+
+/// The last characters of an invite, by which players of a session can be told apart: the first come from the clock.
+pub(super) fn tail(invite: &str) -> &str {
+    invite.char_indices().nth_back(5).map_or(invite, |(at, _)| &invite[at..])
+}

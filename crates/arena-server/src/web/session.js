@@ -1,0 +1,150 @@
+// A session as it goes on: messages come by Server-Sent Events, boards are drawn from the states that the operator tells.
+
+import { timeElement } from "./page.js";
+import { Board } from "./boards.js";
+
+const session = document.getElementById("session").dataset;
+const connection = document.getElementById("connection");
+const board = new Board(document.getElementById("board"), session);
+
+/** Most messages in a list; older ones stay on the server. */
+const MOST = 400;
+
+/** Control characters and what turns the direction of writing, made visible, as the server does it. */
+function printable(text) {
+    return text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+        (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+}
+
+function element(name, className, ...children) {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    made.append(...children);
+    return made;
+}
+
+/** Who somebody is in this session. */
+function who(party) {
+    const seat = session.players.split(" ").indexOf(party);
+    if (party === "operator") return element("b", "who operator", "Operator");
+    if (seat < 0) return element("b", "who", element("bdi", "", printable(party)));
+    const made = element("b", `who seat-${seat % 6}`, `Player ${seat + 1}`);
+    made.title = party;
+    return made;
+}
+
+/** What a game's operator tells of the state, if the text is that. */
+export function stateOf(content) {
+    if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
+    try {
+        const told = JSON.parse(content);
+        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
+    } catch {
+        return null;
+    }
+}
+
+function textOf(message) {
+    if (message.redacted) {
+        const text = message.contentSha256
+            ? `Hidden by the administrator. SHA-256 of the text: ${message.contentSha256}`
+            : "Private: not to be read here.";
+        return element("p", "withheld", text);
+    }
+    const told = stateOf(message.content);
+    if (told?.state && !told.result) {
+        const text = element("p", "text", "The state of the game.");
+        if (told.asked.length) {
+            text.append(" Asked: ");
+            told.asked.forEach((player, at) => text.append(at ? ", " : "", who(player)));
+            text.append(".");
+        }
+        return text;
+    }
+    const most = 1500;
+    const chars = [...message.content];
+    const text = element("p", "text", element("bdi", "", printable(chars.slice(0, most).join(""))));
+    if (chars.length > most) text.append(element("span", "soft", ` … and ${chars.length - most} characters more`));
+    return text;
+}
+
+/** A message as an item of its channel, as the server writes it. */
+function itemOf(message, channel) {
+    const head = element("p", "head", who(message.from));
+    if (message.to) head.append(" → ", who(message.to));
+    if (message.type) head.append(" ", element("code", "", printable(message.type)));
+    const link = element("a", "at", timeElement(message.timestamp));
+    const item = element("li", message.to ? "message private" : "message", head, textOf(message));
+    item.id = `${channel}-${message.index}`;
+    link.href = `#${item.id}`;
+    head.append(link);
+    return item;
+}
+
+/** Takes a message that may have been there before. */
+function take(message, channel) {
+    if (channel === "operator") {
+        const isNew = (party) => party?.startsWith("inv_") && !session.players.split(" ").includes(party);
+        if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
+        const told = message.redacted ? null : stateOf(message.content);
+        if (told) showClock(board.add(told));
+    }
+    const list = document.getElementById(channel);
+    const isLatest = list.dataset.last === list.dataset.len;
+    if (message.index <= Number(list.dataset.last) || !isLatest) return;
+    list.dataset.last = list.dataset.len = message.index;
+    document.querySelector(`[data-empty=${channel}]`)?.remove();
+    const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
+    list.append(itemOf(message, channel));
+    if (list.children.length > MOST) list.firstElementChild.remove();
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
+}
+
+let reloading = false;
+
+/** The server words what changes seldom: who sits where, and how it ended. */
+function reload() {
+    if (reloading) return;
+    reloading = true;
+    location.reload();
+}
+
+let asked;
+
+/** Somebody has taken a seat. Several may at once. */
+function seatsChanged() {
+    clearTimeout(asked);
+    asked = setTimeout(reload, 300);
+}
+
+let deadline = Number(document.getElementById("clock").dataset.deadline) || null;
+
+function showClock(at) {
+    deadline = at ?? deadline;
+    const clock = document.getElementById("clock");
+    clock.hidden = !deadline || session.status !== "active";
+    if (clock.hidden) return;
+    const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
+    clock.textContent = `An answer is due in ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    clock.classList.toggle("late", seconds < 10);
+}
+
+function listen(channel, name) {
+    const source = new EventSource(`/api/chat/ws/${name}${session.viewer ?? ""}`);
+    source.addEventListener("message", (event) => {
+        const told = JSON.parse(event.data);
+        connection.textContent = session.status === "ended" ? "" : "Live.";
+        if (told.type === "initial") told.messages.forEach((message) => take(message, channel));
+        else if (told.type === "new_message") take(told.message, channel);
+        else if (told.type === "game_ended" && session.status !== "ended") setTimeout(reload, 200);
+        board.draw();
+    });
+    // The browser connects again by itself, and goes on behind the last event.
+    source.addEventListener("error", () => { connection.textContent = "Not connected; trying again …"; });
+}
+
+for (const list of document.querySelectorAll("ol.messages")) list.scrollTop = list.scrollHeight;
+listen("operator", `challenge_${session.session}`);
+listen("chat", session.session);
+setInterval(showClock, 1000);
+showClock();

@@ -1,0 +1,347 @@
+//! Lists of sessions; and `GET /sessions/{id}`: one session as everybody may watch it, with both of its channels.
+
+use std::collections::BTreeMap;
+
+use arena_model::{Channel, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_report::number_of;
+use arena_store::{Page as Listed, SessionFilter};
+use axum::extract::State;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::board::user_path;
+use super::layout::{Page, Place, badge, cut, moment, shown, tail, time};
+use super::seen::{Heard, Seen};
+use super::{PageResult, Visit, answer, with_query};
+use crate::arena::Arena;
+use crate::error::ApiError;
+
+/// Messages of a channel on a page.
+const MESSAGES: usize = 60;
+
+/// Bytes of the messages of a channel on a page, as HTML: with two channels and all else it stays below 100 KB.
+const CHANNEL_BYTES: usize = 32_000;
+
+/// Characters of a message that are shown.
+const LONGEST: usize = 1500;
+
+/// A part of a list of sessions, as everybody may see them.
+pub(super) struct SessionTable {
+    pub(super) sessions: Vec<Seen>,
+    pub(super) total: u64,
+    profiles: BTreeMap<UserId, UserProfile>,
+}
+
+/// Sessions that a filter lets through, newest first.
+pub(super) async fn read_list(
+    arena: &Arena,
+    filter: &SessionFilter,
+    offset: u64,
+    limit: usize,
+) -> PageResult<SessionTable> {
+    let page = arena.engine.list_sessions(filter, offset, limit).await?;
+    SessionTable::of(arena, page).await
+}
+
+impl SessionTable {
+    pub(super) async fn of(arena: &Arena, page: Listed<arena_model::Session>) -> PageResult<SessionTable> {
+        let profiles = arena.engine.profiles(&page.items).await?;
+        let sessions = page.items.iter().map(|session| Seen::by(session, Viewer::Nobody)).collect();
+        Ok(SessionTable { sessions, total: page.total, profiles })
+    }
+
+    pub(super) fn table(&self) -> Markup {
+        html! {
+            div.scroll tabindex="0" { table {
+                thead { tr {
+                    th scope="col" { "Session" } th scope="col" { "State" } th scope="col" { "Players" }
+                    th.number scope="col" { "Security" } th.number scope="col" { "Utility" } th scope="col" { "Started" }
+                } }
+                tbody {
+                    @for session in &self.sessions {
+                        tr {
+                            td { a href={ "/sessions/" (session.id) } { (session.challenge_type) " " code { "…" (tail(&session.id)) } } }
+                            td { (badge(session.status())) @if session.state.abandoned { " " span.soft { "broken off" } } }
+                            td { (self.players(session)) }
+                            td.number { (scores(session.state.scores.iter().map(|score| score.security))) }
+                            td.number { (scores(session.state.scores.iter().map(|score| score.utility))) }
+                            td { (time(session.created_at)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+
+    /// Who plays, once that is told; until then how many.
+    fn players(&self, session: &Seen) -> Markup {
+        let names: Vec<_> =
+            session.state.players.iter().map(|player| session.name_of(player, &self.profiles)).collect();
+        html! {
+            @if names.iter().any(Option::is_some) {
+                @for (at, name) in names.iter().enumerate() {
+                    @if at > 0 { " : " }
+                    @match name {
+                        Some((user, name)) => a href=(user_path(user.as_str())) { (cut(name, 16)) },
+                        None => span.soft { "somebody" }
+                    }
+                }
+            } @else {
+                (session.state.players.len()) " of " (session.invites.len())
+            }
+        }
+    }
+}
+
+/// Scores by seat, as far as they are shown.
+fn scores(values: impl Iterator<Item = f64>) -> String {
+    let values: Vec<String> = values.map(number_of).collect();
+    if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
+}
+
+/// Some messages of a channel that are behind each other.
+pub(super) struct Log {
+    messages: Vec<Heard>,
+    /// Messages of the whole channel.
+    len: u64,
+}
+
+impl Log {
+    /// The messages up to and with `until`, as many as a page has room for; up to the last if that is nothing.
+    pub(super) async fn read(arena: &Arena, channel: Channel, viewer: Viewer, until: Option<u64>) -> PageResult<Log> {
+        let len = arena.engine.read(channel, u64::MAX, 1).await?.len;
+        let until = until.unwrap_or(len).min(len);
+        let from = until.saturating_sub(MESSAGES as u64 - 1).max(1);
+        let limit = usize::try_from(until + 1 - from.min(until + 1)).unwrap_or(MESSAGES);
+        if limit == 0 {
+            return Ok(Log { messages: Vec::new(), len });
+        }
+        let snapshot = arena.engine.read(channel, from, limit).await?;
+        let (ended, reveal) = (snapshot.ended(), arena.settings.sessions.reveal_chat);
+        let messages = snapshot.messages.iter().map(|posted| Heard::by(posted, viewer, ended, reveal)).collect();
+        Ok(Log { messages, len: snapshot.len })
+    }
+
+    /// The list, with a link to what came before. `name` is the channel's, in words of the page's query.
+    pub(super) fn list(&self, name: &str, session: &Seen, visit: &Visit, path: &str) -> Markup {
+        let mut room = CHANNEL_BYTES;
+        let mut items: Vec<String> = Vec::new();
+        let mut first = None;
+        for message in self.messages.iter().rev() {
+            let item = say(message, name, session).into_string();
+            if item.len() > room && first.is_some() {
+                break;
+            }
+            room = room.saturating_sub(item.len());
+            first = Some(message.index);
+            items.push(item);
+        }
+        let last = self.messages.last().map_or(0, |message| message.index);
+        html! {
+            @if let Some(first) = first.filter(|first| *first > 1) {
+                p.more { a href=(with_query(path, &visit.query, name, &(first - 1).to_string())) { "Earlier messages" } }
+            }
+            ol.messages id=(name) data-last=(last) data-len=(self.len) tabindex="0" aria-live="polite" aria-relevant="additions" {
+                @for item in items.iter().rev() { (maud::PreEscaped(item)) }
+            }
+            @if last < self.len {
+                p.more { a href=(with_query(path, &visit.query, name, "")) { "The latest messages" } }
+            } @else if self.len == 0 {
+                p.empty data-empty=(name) { "Nothing has been said yet." }
+            }
+        }
+    }
+
+    /// Until when the operator waits for those whom it has asked last, in milliseconds since 1970.
+    fn deadline(&self) -> Option<i64> {
+        self.messages.iter().rev().find_map(|message| Told::of(&message.content)?.deadline)
+    }
+}
+
+/// What a game's operator says to all: a state, and who is asked.
+struct Told {
+    asked: Vec<String>,
+    deadline: Option<i64>,
+}
+
+impl Told {
+    fn of(content: &str) -> Option<Told> {
+        if !content.starts_with("{\"world_state\"") && !content.starts_with("{\"public_state\"") {
+            return None;
+        }
+        let told: Value = serde_json::from_str(content).ok()?;
+        let asked = told["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        Some(Told { asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
+    }
+}
+
+/// Who somebody is in a session: by the seat, or by what they call themselves if they have none.
+pub(super) fn who(session: &Seen, party: &str) -> Markup {
+    html! {
+        @match (party, session.seat_of(party)) {
+            ("operator", _) => b.who.operator { "Operator" },
+            (_, Some(seat)) => b.who.{ "seat-" (seat % 6) } title=(party) { "Player " (seat + 1) },
+            _ => b.who { (cut(party, 40)) },
+        }
+    }
+}
+
+/// A message as an item of its channel. `session.js` makes the same of those that come later.
+fn say(message: &Heard, channel: &str, session: &Seen) -> Markup {
+    let id = format!("{channel}-{}", message.index);
+    html! {
+        li.message.private[message.to.is_some()] id=(id) {
+            p.head {
+                (who(session, &message.from))
+                @if let Some(to) = &message.to { " → " (who(session, to)) }
+                @if let Some(method) = &message.method { " " code { (cut(method, 40)) } }
+                a.at href={ "#" (id) } { (moment(message.timestamp)) }
+            }
+            (text(message, session))
+        }
+    }
+}
+
+fn text(message: &Heard, session: &Seen) -> Markup {
+    if message.redacted {
+        return match &message.content_sha256 {
+            Some(hash) => html! { p.withheld { "Hidden by the administrator. SHA-256 of the text: " code { (hash) } } },
+            None => html! { p.withheld { "Private: not to be read here." } },
+        };
+    }
+    if let Some(told) = Told::of(&message.content) {
+        return html! {
+            p.text {
+                "The state of the game."
+                @if !told.asked.is_empty() { " Asked: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (who(session, player)) } "." }
+                " "
+                a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "as data" }
+            }
+        };
+    }
+    let rest = message.content.chars().count().saturating_sub(LONGEST);
+    let shorter: String = message.content.chars().take(LONGEST).collect();
+    html! {
+        p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … and " (rest) " characters more" } } }
+    }
+}
+
+/// `GET /sessions/{id}`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "there is no such session");
+    let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
+    let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
+    let seen = Seen::by(&session, Viewer::Nobody);
+    let profiles = arena.engine.profiles([&*session]).await?;
+    let path = format!("/sessions/{id}");
+    let log = async |channel, name| Log::read(&arena, channel, Viewer::Nobody, visit.query.number(name)).await;
+    let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
+    let body = html! {
+        (heading(&seen))
+        @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
+        (board(&seen, operator.deadline()))
+        div.channels {
+            section aria-labelledby="operator-title" {
+                h2 id="operator-title" { "Operator" }
+                (operator.list("operator", &seen, &visit, &path))
+            }
+            section aria-labelledby="chat-title" {
+                h2 id="chat-title" { "Chat" }
+                (chat.list("chat", &seen, &visit, &path))
+            }
+        }
+        (deal(&seen))
+    };
+    Ok(answer(
+        &Page::new(&format!("{} …{}", seen.challenge_type, tail(&seen.id)), Place::Elsewhere, body)
+            .with_script("session.js"),
+    ))
+}
+
+/// What the session is, and who sits where. The script reads from here what it needs to know.
+pub(super) fn heading(session: &Seen) -> Markup {
+    let state = &session.state;
+    html! {
+        div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
+            data-players=(state.players.join(" ")) data-seats=(session.invites.len()) {
+            h1 { a href={ "/challenges/" (session.challenge_type) } { (session.challenge_type) } " " (badge(session.status())) }
+            p.soft {
+                "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", since " (time(session.created_at))
+                @if let Some(at) = state.completed_at { ", ended " (time(at)) @if state.abandoned { " for want of moves" } }
+                ". " (state.players.len()) " of " (session.invites.len()) " seats taken."
+            }
+            p role="status" id="connection" .soft {}
+        }
+    }
+}
+
+/// Where scripts draw the board of a game, with the clock.
+pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
+    let deadline = deadline.filter(|_| session.status() == Status::Active);
+    html! {
+        p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {
+            @if let Some(deadline) = deadline { "An answer is due by " (time(deadline)) "." }
+        }
+        section.board id="board" hidden aria-label="Board" {}
+    }
+}
+
+/// What came of it: scores, who was who, who did what to whom.
+pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -> Markup {
+    let state = &session.state;
+    html! {
+        section {
+            h2 { "Result" }
+            div.scroll tabindex="0" { table {
+                thead { tr { th scope="col" { "Seat" } th scope="col" { "Player" } th.number scope="col" { "Security" } th.number scope="col" { "Utility" } } }
+                tbody {
+                    @for (seat, player) in state.players.iter().enumerate() {
+                        tr {
+                            td { (who(session, player)) }
+                            td {
+                                @match session.name_of(player, profiles) {
+                                    Some((user, name)) => a href=(user_path(user.as_str())) { (cut(name, 40)) },
+                                    None => span.soft { "didn't say" }
+                                }
+                            }
+                            @let score = state.scores.get(seat);
+                            td.number { (scores(score.map(|score| score.security).into_iter())) }
+                            td.number { (scores(score.map(|score| score.utility).into_iter())) }
+                        }
+                    }
+                }
+            } }
+            @if !state.attributions.is_empty() {
+                ul.attributions {
+                    @for attribution in &state.attributions {
+                        li { (who(session, &attribution.from)) " caused " code { (cut(&attribution.kind, 60)) } " of " (who(session, &attribution.to)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What it was dealt from, as far as that is told.
+pub(super) fn deal(session: &Seen) -> Markup {
+    let options = session.options.as_object().filter(|options| !options.is_empty());
+    html! {
+        @if session.seed_commitment.is_some() || options.is_some() {
+            details.deal {
+                summary { "Seed and options" }
+                dl {
+                    @if let Some(commitment) = &session.seed_commitment {
+                        dt { "SHA-256 of the seed, told from the beginning" } dd { code { (commitment) } }
+                    }
+                    @if session.seed_commitment.is_some() {
+                        dt { "Seed" }
+                        dd { @match &session.seed { Some(seed) => code { (seed) }, None => span.soft { "told at the end" } } }
+                    }
+                    @for (name, value) in options.into_iter().flatten() {
+                        dt { code { (cut(name, 60)) } } dd { code { (cut(&value.to_string(), 200)) } }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! `GET /users/{id}`: what somebody says of themselves, how they stand, and what they have played.
+
+use arena_model::{Board, UserId};
+use arena_report::number_of;
+use arena_store::Page as Listed;
+use axum::extract::State;
+use maud::html;
+
+use super::board::{player, user_path};
+use super::layout::{Page, Place, shown};
+use super::seen;
+use super::sessions::SessionTable;
+use super::{PageResult, Visit, answer, pager};
+use crate::arena::Arena;
+use crate::error::ApiError;
+
+/// Sessions on a page.
+const SESSIONS: usize = 20;
+
+/// `GET /users/{id}`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
+    let id: UserId = visit.param("id").parse().map_err(|_| unknown())?;
+    let engine = &arena.engine;
+    let profiles = engine.find_profiles(std::slice::from_ref(&id)).await?;
+    let profile = profiles.get(&id).ok_or_else(unknown)?;
+    let offset = visit.query.number("offset").unwrap_or(0);
+    let played = engine.list_played(&id, offset, SESSIONS).await?;
+    let played = played.unwrap_or(Listed { items: Vec::new(), total: 0 });
+    let sessions = SessionTable::of(&arena, played).await?;
+    let standings = engine.find_standings(&id).await?.unwrap_or_default();
+    let scoring = engine.scoring();
+    let of_types = standings.keys().flat_map(|challenge| {
+        scoring
+            .strategies(challenge)
+            .map(|strategy| Board::Of { challenge: challenge.clone(), strategy: strategy.name() })
+    });
+    let boards: Vec<_> = [Board::Global]
+        .into_iter()
+        .chain(of_types)
+        .filter_map(|board| Some((scoring.entry(&board, &standings)?, board)))
+        .collect();
+    let path = user_path(id.as_str());
+    let name = seen::name_of(&id, Some(profile));
+    let body = html! {
+        div.intro {
+            h1 { (player(profile)) }
+            p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", played by " (shown(model.as_str())) } }
+        }
+        section {
+            h2 { "Standings" }
+            @if boards.is_empty() {
+                p.empty { "No game that counts has been played to its end." }
+            } @else {
+                div.scroll tabindex="0" { table {
+                    thead { tr { th scope="col" { "Challenge" } th scope="col" { "Measure" } th.number scope="col" { "Value" } th.number scope="col" { "95 % interval" } th.number scope="col" { "Games" } } }
+                    tbody {
+                        @for (entry, board) in &boards {
+                            @for metric in scoring.metrics(board) {
+                                tr {
+                                    td { @match board { Board::Global => "all", Board::Of { challenge, .. } => a href={ "/challenges/" (challenge) "#boards" } { (challenge) } } }
+                                    td { (metric.label) @if let Board::Of { strategy, .. } = board { " " small { (strategy) } } }
+                                    td.number { (entry.metrics.get(metric.key).map_or_else(|| "–".to_owned(), |value| number_of(*value))) }
+                                    td.number { (entry.intervals.get(metric.key).map_or_else(|| "–".to_owned(), |[low, high]| format!("{} … {}", number_of(*low), number_of(*high)))) }
+                                    td.number { (entry.games_played) }
+                                }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+        section {
+            h2 { "Games" }
+            @if sessions.sessions.is_empty() { p.empty { "None yet." } } @else { (sessions.table()) }
+            (pager(&path, &visit.query, (offset, SESSIONS, sessions.total)))
+        }
+    };
+    Ok(answer(&Page::new(name, Place::Elsewhere, body)))
+}
