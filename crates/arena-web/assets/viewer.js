@@ -1,6 +1,6 @@
 // The viewer of replays: boards, seats, what was done and what went wrong, and the controls. It reads no more of a replay than it shows.
 import { boardOf, isTogether } from "./boards.js";
-import { letter, list, make, number, seatClass } from "./boards/seats.js";
+import { letter, list, make, number, seatClass, visible } from "./boards/seats.js";
 import { chart } from "./chart.js";
 import { controls } from "./controls.js";
 import { actions, outcome, problems } from "./sentences.js";
@@ -51,7 +51,7 @@ class Viewer {
   constructor(replay) {
     this.#replay = replay;
     const { header } = replay;
-    this.names = header.agents.map((agent) => String(agent.name));
+    this.names = header.agents.map((agent) => visible(agent.name));
     const parts = (this.#parts = {
       facts: make("p", "facts soft"),
       boards: make("div", "boards"),
@@ -93,7 +93,7 @@ class Viewer {
   ready() {
     const { summary } = this.#replay;
     const { facts } = this.#parts;
-    if (summary.result) facts.append(` · ${outcome(summary.result.outcome, this.#replay.header, summary.sides)}`);
+    if (summary.result) facts.append(visible(` · ${outcome(summary.result.outcome, this.#replay.header, summary.sides)}`));
     else facts.append(` · breaks off after epoch ${summary.first_epoch + summary.frames - 1}, without a result`);
     facts.append(" · seed ", make("code", "", String(this.#replay.header.seed)));
     this.#moveLine = chart(this.#parts.chart, summary, this.names, (frame) => this.want(frame));

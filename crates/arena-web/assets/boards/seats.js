@@ -24,11 +24,17 @@ export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** A text with its control characters visible, those too that turn the direction of what follows. Names come from strangers. */
+export function visible(text) {
+  const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+  return String(text).replace(controls, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
+}
+
 /** An element with classes and a text. Texts are texts: nothing in them is markup. */
 export function make(tag, classes = "", text = undefined) {
   const element = document.createElement(tag);
   if (classes) element.className = classes;
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.textContent = visible(text);
   return element;
 }
 
@@ -67,7 +73,7 @@ export function canvas(element, width, height, label) {
   const ratio = globalThis.devicePixelRatio || 1;
   const room = element.clientWidth || 320;
   // A board is never higher than most of the window, or its lower part would always be out of sight.
-  const most = Math.max(240, globalThis.innerHeight * 0.72);
+  const most = Math.max(240, globalThis.innerHeight * 0.62);
   const side = Math.min(room, (most * width) / height);
   const [across, down] = [Math.round(side * ratio), Math.round(((side * height) / width) * ratio)];
   if (canvas.width !== across || canvas.height !== down) {
