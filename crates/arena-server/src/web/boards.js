@@ -194,9 +194,13 @@ function drawSnake(state, board) {
 
 function drawMap(state, board) {
     const all = [...(state.foods ?? []), ...(state.actors ?? []), ...(state.bases ?? [])];
-    // The map may be larger than what is on it; it never gets smaller while it is watched.
-    const reach = (axis) => Math.max(10, ...all.map(({ position }) => position[axis]));
-    board.extent = [0, 1].map((axis) => Math.max(board.extent?.[axis] ?? 0, Math.ceil(reach(axis)) + 1));
+    // How large the map is isn't told. What is on it is mirrored, so there is as much room on one side as on the other; and the map
+    // never gets smaller while it is watched.
+    const reach = (axis) => {
+        const places = all.map(({ position }) => position[axis]);
+        return Math.max(10, Math.min(...places) + Math.max(...places), 1 + Math.max(...places));
+    };
+    board.extent = [0, 1].map((axis) => Math.max(board.extent?.[axis] ?? 0, Math.ceil(reach(axis))));
     const [width, height] = board.extent;
     const unit = Math.max(width, height) / 60;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "map", role: "img", "aria-label": "The map" });

@@ -79,7 +79,7 @@ const STEPS = { ArrowUp: "UP", ArrowRight: "RIGHT", ArrowDown: "DOWN", ArrowLeft
 if (session.challenge === "snake" && session.status === "active" && seat.seated === "true") {
     document.addEventListener("keydown", (event) => {
         const step = STEPS[event.key];
-        if (!step || event.target.closest("input, textarea, select")) return;
+        if (!step || event.target.closest?.("input, textarea, select")) return;
         event.preventDefault();
         act("move", step);
     });

@@ -56,10 +56,15 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             p.error id="refusal" role="alert" hidden {}
         }
         @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
-        (board(&seen, operator.deadline()))
-        @if is_seated && seen.challenge_type == "chess" && seen.status() == Status::Active { (promotion()) }
-        @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
-            (acts(&path, metadata))
+        div.stage {
+            (board(&seen, operator.deadline()))
+            @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
+                section id="acts" {
+                    h2 { "What you can do" }
+                    @if seen.challenge_type == "chess" { (promotion()) }
+                    (acts(&path, metadata))
+                }
+            }
         }
         div.channels {
             section aria-labelledby="operator-title" {
@@ -111,17 +116,14 @@ fn promotion() -> Markup {
 /// A form for each method.
 fn acts(path: &str, metadata: &ChallengeMetadata) -> Markup {
     html! {
-        section id="acts" {
-            h2 { "What you can do" }
-            div.cards {
-                @for (at, method) in metadata.methods.iter().enumerate() {
-                    form.card method="post" action=(path) data-do="act" data-method=(method.name) {
-                        input type="hidden" name="do" value="act";
-                        input type="hidden" name="method" value=(method.name);
-                        label for={ "act-" (at) } { b { (method.name) } " – " (shown(&method.description)) }
-                        textarea id={ "act-" (at) } name="content" rows="1" {}
-                        button { (method.name) }
-                    }
+        div.cards {
+            @for (at, method) in metadata.methods.iter().enumerate() {
+                form.card method="post" action=(path) data-do="act" data-method=(method.name) {
+                    input type="hidden" name="do" value="act";
+                    input type="hidden" name="method" value=(method.name);
+                    label for={ "act-" (at) } { b { (method.name) } " – " (shown(&method.description)) }
+                    textarea id={ "act-" (at) } name="content" rows="1" {}
+                    button { (method.name) }
                 }
             }
         }

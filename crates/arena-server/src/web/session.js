@@ -52,6 +52,16 @@ export function stateOf(content) {
     }
 }
 
+/** Which side a player has been given, where the game has such and the text says so. */
+function sideOf(content) {
+    if (!content.includes('"set_agent_id"')) return null;
+    try {
+        return JSON.parse(content).side;
+    } catch {
+        return null;
+    }
+}
+
 function textOf(message) {
     if (message.redacted) {
         const text = message.contentSha256
@@ -95,7 +105,7 @@ function take(message, channel) {
         const isNew = (party) => party?.startsWith("inv_") && !session.players.split(" ").includes(party);
         if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
         const told = message.redacted ? null : stateOf(message.content);
-        if (seat && message.content.startsWith('{"set_agent_id"')) board.side = JSON.parse(message.content).side ?? null;
+        if (seat && message.to === seat.invite) board.side = sideOf(message.content) ?? board.side;
         if (told) showClock(board.add(told));
     }
     const list = document.getElementById(channel);
@@ -173,6 +183,7 @@ for (const list of document.querySelectorAll("ol.messages")) {
     }
     list.scrollTop = list.scrollHeight;
 }
+
 /** Listens while somebody looks: a browser has few connections for all pages of a server, and each stream is one. */
 function connect() {
     if (sources.length || document.hidden) return;

@@ -1,8 +1,8 @@
 //! The pages: that they are there, load nothing from elsewhere, show what people wrote as text and nothing private, and stay small.
 
-use arena_model::Timestamp;
-use arena_testkit::{Answer, Client, Host, Player};
+use arena_testkit::{Answer, Client, Host, Lab, Player, WithSecret};
 use serde_json::json;
+use std::sync::Arc;
 
 /// The largest page, in bytes.
 const MOST_BYTES: usize = 100_000;
@@ -267,7 +267,9 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
 
 #[test]
 fn with_keys_a_seat_shows_what_everybody_sees_and_forms_do_nothing() {
-    let host = Host::start_with(|settings| settings.auth.enabled = true);
+    let lab = Lab::new(1);
+    let psi = Arc::new(WithSecret::new("psi", |_| {}));
+    let host = Host::start_in(lab.environment(), vec![psi], |settings| settings.auth.enabled = true);
     let client = host.client();
     let (session, invites) = client.create("psi");
     let path = format!("/play/{}", invites[0]);
@@ -278,8 +280,7 @@ fn with_keys_a_seat_shows_what_everybody_sees_and_forms_do_nothing() {
         keeps_the_rules(&refused, form);
     }
     for (n, invite) in (1..).zip(&invites) {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
-        let proof = Player::new(n).signed_join(invite, Timestamp(i64::try_from(now).expect("a time")));
+        let proof = Player::new(n).signed_join(invite, lab.now());
         client.post("/api/arena/join", &proof).ok();
     }
     for path in [path, format!("/sessions/{session}")] {
