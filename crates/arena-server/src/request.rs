@@ -291,6 +291,7 @@ fn is_nobody(from: &str) -> bool {
 }
 
 /// The query of a request. The first of several equal names counts.
+#[derive(Clone)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -357,6 +358,17 @@ impl From<Map<String, Value>> for Fields {
     /// The fields of an object within another.
     fn from(object: Map<String, Value>) -> Fields {
         Fields(object)
+    }
+}
+
+impl From<&Query> for Fields {
+    /// The fields of a form, all of them texts. The first of several equal names counts.
+    fn from(form: &Query) -> Fields {
+        let mut fields = Map::new();
+        for (name, value) in form.pairs() {
+            fields.entry(name).or_insert_with(|| value.into());
+        }
+        Fields(fields)
     }
 }
 

@@ -36,9 +36,12 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::openapi::Description;
 use crate::request::address_of;
 use crate::web;
+pub(crate) use agents::AgentView;
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;
+pub(crate) use tournaments::matches::MatchView;
+pub(crate) use tournaments::{TournamentView, id_of as id_of_tournament};
 
 /// A route: schemas and description for `/openapi.json`, and what answers.
 type Route = UtoipaMethodRouter<Arena>;

@@ -10,8 +10,10 @@ mod challenges;
 mod form;
 mod home;
 mod layout;
+mod play;
 mod seen;
 mod sessions;
+mod tournaments;
 mod users;
 
 use axum::extract::FromRequestParts;
@@ -42,6 +44,10 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create)),
         ("/sessions/{id}", get(sessions::show)),
+        ("/play/{invite}", get(play::show).post(play::act)),
+        ("/tournaments", get(tournaments::list)),
+        ("/tournaments/{id}", get(tournaments::show)),
+        ("/agents", get(tournaments::agents)),
         ("/users/{id}", get(users::show)),
     ]
 }

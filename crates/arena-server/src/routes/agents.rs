@@ -19,13 +19,13 @@ use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Refusal, Source, T
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Agent)]
-pub(super) struct AgentView {
-    id: AgentId,
+pub(crate) struct AgentView {
+    pub(crate) id: AgentId,
     /// Several may be called the same.
-    name: String,
+    pub(crate) name: String,
     /// What its manifest says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
+    pub(crate) version: Option<String>,
     /// Whether it is run here or is somebody's server.
     kind: Kind,
     /// Of what was uploaded, in hexadecimal digits.
@@ -38,14 +38,14 @@ pub(super) struct AgentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
     /// In milliseconds since 1970.
-    created_at: i64,
+    pub(crate) created_at: i64,
 }
 
 /// How a bot is reached.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = AgentKind)]
-enum Kind {
+pub(crate) enum Kind {
     /// It is run here.
     Files,
     /// It is somebody's server.
@@ -53,7 +53,7 @@ enum Kind {
 }
 
 impl AgentView {
-    fn of(facts: &AgentFacts) -> AgentView {
+    pub(crate) fn of(facts: &AgentFacts) -> AgentView {
         let (kind, sha256, bytes, files) = match &facts.home {
             // Where it is may be its owner's secret.
             Home::Url(_) => (Kind::Url, None, None, None),

@@ -36,28 +36,28 @@ const MANY: usize = 100_000;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Tournament)]
-struct TournamentView {
-    id: TournamentId,
+pub(crate) struct TournamentView {
+    pub(crate) id: TournamentId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
-    state: Stage,
+    pub(crate) name: Option<String>,
+    pub(crate) state: Stage,
     /// Why it couldn't go on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     #[schema(example = "snake")]
-    game: String,
+    pub(crate) game: String,
     /// Those that differ from the usual.
     #[schema(value_type = Object)]
     options: Map<String, Value>,
     limits: LimitsView,
     #[schema(value_type = String, example = "round-robin")]
-    format: Format,
-    rounds: usize,
+    pub(crate) format: Format,
+    pub(crate) rounds: usize,
     /// Of a game.
     seats: usize,
     /// Whether agents meet in games with one seed on all seats.
     paired: bool,
-    agents: Vec<EnteredView>,
+    pub(crate) agents: Vec<EnteredView>,
     /// SHA-256 of the 32 bytes of `seed` and the 32 of `seedNonce` behind them, in hexadecimal digits.
     seed_commitment: String,
     /// What all that is random came of, in hexadecimal digits; once the tournament is over.
@@ -66,25 +66,25 @@ struct TournamentView {
     /// Drawn for the commitment alone, in hexadecimal digits; once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed_nonce: Option<String>,
-    games_played: usize,
+    pub(crate) games_played: usize,
     /// In all; tie-breaks of a knockout come on top.
-    games: usize,
+    pub(crate) games: usize,
     /// While it is played.
     #[serde(skip_serializing_if = "Option::is_none")]
-    games_per_minute: Option<f64>,
+    pub(crate) games_per_minute: Option<f64>,
     /// While it is played, at this rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_left: Option<f64>,
     /// In milliseconds since 1970.
-    created_at: i64,
+    pub(crate) created_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<i64>,
+    pub(crate) ended_at: Option<i64>,
 }
 
 /// A bot in a tournament.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EnteredAgent)]
-struct EnteredView {
+pub(crate) struct EnteredView {
     id: AgentId,
     /// What it is called there; nobody else is.
     name: String,
@@ -96,7 +96,7 @@ struct EnteredView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TournamentState)]
-enum Stage {
+pub(crate) enum Stage {
     /// It waits for those before it.
     Queued,
     /// It is being played.
@@ -118,6 +118,12 @@ impl Stage {
         (Stage::Failed, "failed"),
     ];
 
+    /// The word for it on the wire.
+    pub(crate) fn name(self) -> &'static str {
+        let (_, name) = Stage::ALL.into_iter().find(|(stage, _)| *stage == self).expect("all of them are listed");
+        name
+    }
+
     fn of(look: &Look) -> Stage {
         match look.entry.facts.ended.as_ref().map(|ended| &ended.how) {
             Some(Ending::Complete) => Stage::Complete,
@@ -130,7 +136,12 @@ impl Stage {
 }
 
 impl TournamentView {
-    fn of(look: &Look) -> TournamentView {
+    /// Whether nothing more will be played.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ended_at.is_some()
+    }
+
+    pub(crate) fn of(look: &Look) -> TournamentView {
         let facts = &look.entry.facts;
         let (games_played, games) = (look.entry.games_played, look.entry.games);
         let (seed, seed_nonce) = facts.revealed_seed().unzip();
@@ -497,6 +508,6 @@ impl Form {
     }
 }
 
-fn id_of(text: &str) -> ApiResult<TournamentId> {
+pub(crate) fn id_of(text: &str) -> ApiResult<TournamentId> {
     text.parse().map_err(|_| Refusal::NoTournament("of this id".to_owned()).into())
 }

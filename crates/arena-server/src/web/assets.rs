@@ -27,11 +27,14 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("style.css", CSS, text.leak())
 });
 
-static OTHERS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
+static OTHERS: LazyLock<[Asset; 7]> = LazyLock::new(|| {
     [
         Asset::new("icon.svg", SVG, include_str!("icon.svg")),
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
         Asset::new("session.js", SCRIPT, include_str!("session.js")),
+        Asset::new("play.js", SCRIPT, include_str!("play.js")),
+        Asset::new("keys.js", SCRIPT, include_str!("keys.js")),
+        Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
         Asset::new("boards.js", SCRIPT, include_str!("boards.js")),
     ]
 });

@@ -23,9 +23,20 @@ export class Board {
         this.side = null;
     }
 
+    /** Forgets all states: they are told again. */
+    reset() {
+        this.states = [];
+        this.until = undefined;
+    }
+
     /** Takes what the operator tells of the game; says until when it waits. */
     add(told) {
-        if (told.state) this.states.push(told.state);
+        if (!told.state) return told.deadline;
+        // Whoever is asked is told more than all others: both are one state.
+        const last = this.states.length - 1;
+        if (told.deadline && told.deadline === this.until) this.states[last] = { ...this.states[last], ...told.state };
+        else this.states.push(told.state);
+        this.until = told.deadline;
         return told.deadline;
     }
 
@@ -108,7 +119,8 @@ function drawChess(state, board, isLatest) {
             else pieces.set(`${"abcdefgh"[file++]}${8 - down}`, char);
         }
     });
-    const legal = isLatest && board.onMove ? state.legal_moves ?? [] : [];
+    const isMine = (state.turn ? "WHITE" : "BLACK") === (state.color ?? board.side);
+    const legal = isLatest && isMine && board.onMove ? state.legal_moves ?? [] : [];
     if (!legal.some((move) => move.startsWith(board.from ?? "-"))) board.from = null;
     const picture = svg("svg", { viewBox: "0 0 8 8", class: "chess", role: "group", "aria-label": `Chess position ${state.fen}` });
     for (let rank = 8; rank >= 1; rank--) {
@@ -149,7 +161,7 @@ function drawChess(state, board, isLatest) {
     return { picture, caption: [text] };
 }
 
-/** A click on a square: choose a piece, or where it goes. A pawn becomes a queen, unless a key is held for another piece. */
+/** A click on a square: choose a piece, or where it goes. A pawn becomes what is chosen beside the board. */
 function chooseSquare(board, legal, square, ends) {
     if (!ends) {
         board.from = square;
@@ -182,9 +194,13 @@ function drawSnake(state, board) {
 
 function drawMap(state, board) {
     const all = [...(state.foods ?? []), ...(state.actors ?? []), ...(state.bases ?? [])];
-    // The map may be larger than what is on it; it never gets smaller while it is watched.
-    const reach = (axis) => Math.max(10, ...all.map(({ position }) => position[axis]));
-    board.extent = [0, 1].map((axis) => Math.max(board.extent?.[axis] ?? 0, Math.ceil(reach(axis)) + 1));
+    // How large the map is isn't told. What is on it is mirrored, so there is as much room on one side as on the other; and the map
+    // never gets smaller while it is watched.
+    const reach = (axis) => {
+        const places = all.map(({ position }) => position[axis]);
+        return Math.max(10, Math.min(...places) + Math.max(...places), 1 + Math.max(...places));
+    };
+    board.extent = [0, 1].map((axis) => Math.max(board.extent?.[axis] ?? 0, Math.ceil(reach(axis))));
     const [width, height] = board.extent;
     const unit = Math.max(width, height) / 60;
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "map", role: "img", "aria-label": "The map" });

@@ -157,6 +157,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             section.card {
                 h2 { "Invite " (seat + 1) }
                 (copyable(invite))
+                p { a href={ "/play/" (invite) } { "Play with it in this browser" } }
                 (ways(&arena, &base, invite))
             }
         }
@@ -169,7 +170,7 @@ fn ways(arena: &Arena, base: &str, invite: &str) -> Markup {
     let curl = format!("curl -d '{{\"invite\": \"{invite}\", \"userId\": \"ada\"}}' {base}/api/arena/join");
     html! {
         details {
-            summary { "From the command line, with HTTP, with MCP" }
+            summary { "Or from the command line, with HTTP, with MCP" }
             p { "The command line, which leads through the game:" }
             (copyable(&format!("arena --url {base} play {invite}")))
             @if arena.asks_for_keys() {

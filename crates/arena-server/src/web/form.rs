@@ -1,5 +1,7 @@
 //! Forms that a browser sends without a script.
 
+use std::net::IpAddr;
+
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 
@@ -13,6 +15,8 @@ pub(super) struct Form {
     /// What was filled in.
     pub(super) fields: Query,
     pub(super) headers: HeaderMap,
+    /// Where it came from; unknown only in tests that call the router without a socket.
+    pub(super) address: Option<IpAddr>,
     params: Vec<(String, String)>,
 }
 
@@ -21,7 +25,7 @@ impl FromRequest<Arena> for Form {
 
     async fn from_request(request: Request, arena: &Arena) -> PageResult<Form> {
         let (mut parts, body) = request.into_parts();
-        admit(&parts.extensions, arena)?;
+        let address = admit(&parts.extensions, arena)?;
         let params = crate::request::path_params(&mut parts).await?;
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().is_none_or(|kind| kind.trim() != "application/x-www-form-urlencoded") {
@@ -32,7 +36,7 @@ impl FromRequest<Arena> for Form {
         let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
         let text = std::str::from_utf8(&body);
         let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form isn't valid UTF-8"))?;
-        Ok(Form { fields: Query::read(text)?, headers: parts.headers, params })
+        Ok(Form { fields: Query::read(text)?, headers: parts.headers, address, params })
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) struct Page {
 pub(super) enum Place {
     Home,
     Challenges,
+    Tournaments,
     Elsewhere,
 }
 
@@ -33,7 +34,11 @@ impl Page {
     }
 
     pub(super) fn render(&self) -> Markup {
-        let places = [(Place::Home, "/", "Arena"), (Place::Challenges, "/challenges", "Challenges")];
+        let places = [
+            (Place::Home, "/", "Arena"),
+            (Place::Challenges, "/challenges", "Challenges"),
+            (Place::Tournaments, "/tournaments", "Tournaments"),
+        ];
         let title = if self.place == Place::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
         html! {
             (DOCTYPE)

@@ -2,10 +2,18 @@
 
 import { timeElement } from "./page.js";
 import { Board } from "./boards.js";
+import { keyOf } from "./keys.js";
 
-const session = document.getElementById("session").dataset;
+export const session = document.getElementById("session").dataset;
+
+/** The seat of whoever plays on this page. */
+const seat = document.getElementById("seat")?.dataset;
+
+/** The key to it, where players prove who they are. */
+export const key = seat?.mode === "authentication" ? keyOf(seat.invite) : null;
+
 const connection = document.getElementById("connection");
-const board = new Board(document.getElementById("board"), session);
+export const board = new Board(document.getElementById("board"), session);
 
 /** Most messages in a list; older ones stay on the server. */
 const MOST = 400;
@@ -39,6 +47,16 @@ export function stateOf(content) {
     try {
         const told = JSON.parse(content);
         return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
+    } catch {
+        return null;
+    }
+}
+
+/** Which side a player has been given, where the game has such and the text says so. */
+function sideOf(content) {
+    if (!content.includes('"set_agent_id"')) return null;
+    try {
+        return JSON.parse(content).side;
     } catch {
         return null;
     }
@@ -87,6 +105,7 @@ function take(message, channel) {
         const isNew = (party) => party?.startsWith("inv_") && !session.players.split(" ").includes(party);
         if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
         const told = message.redacted ? null : stateOf(message.content);
+        if (seat && message.to === seat.invite) board.side = sideOf(message.content) ?? board.side;
         if (told) showClock(board.add(told));
     }
     const list = document.getElementById(channel);
@@ -129,22 +148,56 @@ function showClock(at) {
     clock.classList.toggle("late", seconds < 10);
 }
 
+/** Who looks, as the query of a stream says it. */
+function viewer() {
+    if (key) return `?key=${encodeURIComponent(key)}`;
+    return seat?.mode === "standalone" && seat.seated === "true" ? `?from=${seat.invite}` : "";
+}
+
+/** The open streams. */
+const sources = [];
+
 function listen(channel, name) {
-    const source = new EventSource(`/api/chat/ws/${name}${session.viewer ?? ""}`);
+    const source = new EventSource(`/api/chat/ws/${name}${viewer()}`);
     source.addEventListener("message", (event) => {
         const told = JSON.parse(event.data);
         connection.textContent = session.status === "ended" ? "" : "Live.";
-        if (told.type === "initial") told.messages.forEach((message) => take(message, channel));
-        else if (told.type === "new_message") take(told.message, channel);
-        else if (told.type === "game_ended" && session.status !== "ended") setTimeout(reload, 200);
+        if (told.type === "initial") {
+            if (channel === "operator") board.reset();
+            told.messages.forEach((message) => take(message, channel));
+        }
+        if (told.type === "new_message") take(told.message, channel);
+        if (told.type === "game_ended" && session.status !== "ended") setTimeout(reload, 200);
         board.draw();
     });
     // The browser connects again by itself, and goes on behind the last event.
     source.addEventListener("error", () => { connection.textContent = "Not connected; trying again …"; });
+    sources.push(source);
 }
 
-for (const list of document.querySelectorAll("ol.messages")) list.scrollTop = list.scrollHeight;
-listen("operator", `challenge_${session.session}`);
-listen("chat", session.session);
+for (const list of document.querySelectorAll("ol.messages")) {
+    if (key) {
+        // The server has shown what everybody sees. Whoever has the key sees more.
+        list.replaceChildren();
+        list.dataset.last = list.dataset.len = 0;
+    }
+    list.scrollTop = list.scrollHeight;
+}
+
+/** Listens while somebody looks: a browser has few connections for all pages of a server, and each stream is one. */
+function connect() {
+    if (sources.length || document.hidden) return;
+    listen("operator", `challenge_${session.session}`);
+    listen("chat", session.session);
+}
+
+function disconnect() {
+    for (const source of sources.splice(0)) source.close();
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+addEventListener("pagehide", disconnect);
+addEventListener("pageshow", connect);
+connect();
 setInterval(showClock, 1000);
 showClock();

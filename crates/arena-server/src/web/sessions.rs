@@ -153,7 +153,7 @@ impl Log {
     }
 
     /// Until when the operator waits for those whom it has asked last, in milliseconds since 1970.
-    fn deadline(&self) -> Option<i64> {
+    pub(super) fn deadline(&self) -> Option<i64> {
         self.messages.iter().rev().find_map(|message| Told::of(&message.content)?.deadline)
     }
 }

@@ -335,6 +335,8 @@ impl Twin {
         }
         paths.push(format!("/?challenge={}", self.game.challenge));
         paths.push(format!("/challenges/{}", self.game.challenge));
+        let shown_to_all = (self.mode == Mode::Authenticated).then_some(&*invites[1]);
+        paths.extend(viewers.iter().copied().chain(shown_to_all).map(|invite| format!("/play/{invite}")));
         for query in ["", "?from=viewer", "?operator=2&chat=1", &format!("?from={}", invites[1])] {
             paths.push(format!("/sessions/{session}{query}"));
         }

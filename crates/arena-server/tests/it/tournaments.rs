@@ -234,6 +234,18 @@ fn a_tournament_is_played_and_told_of() {
         assert!(!answer.text().contains("secret-path"));
     }
 
+    let page = hall.client.get(&format!("/tournaments/{id}"));
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    for part in ["cup", "ada", "bob", "is-complete", "<svg", &format!("{base}/matches/4/replay"), "tournament.js"] {
+        assert!(page.text().contains(part), "no {part}: {}", page.text());
+    }
+    assert!(!page.text().contains("secret-path") && page.body.len() < 100_000);
+    for (path, part) in [("/tournaments", "cup"), ("/agents", "bob")] {
+        let page = hall.client.get(path);
+        assert!(page.text().contains(part) && !page.text().contains("secret-path"), "{path}: {}", page.text());
+    }
+    assert_eq!(hall.client.get("/tournaments/x").status, 404);
+
     let matches = hall.client.get(&format!("{base}/matches?limit=3&offset=1")).ok();
     assert_eq!((&matches["total"], matches["matches"].as_array().map(Vec::len)), (&json!(4), Some(3)));
     assert_eq!(matches["matches"][0], hall.client.get(&format!("{base}/matches/2")).ok());
@@ -293,7 +305,8 @@ fn nothing_tells_of_a_seed_before_the_end() {
         assert_eq!(hall.client.get(path).refusal(), (409, "TOURNAMENT_NOT_OVER".to_owned()), "{path}");
     }
     paths.extend(refused.clone());
-    paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/"].map(str::to_owned));
+    paths.push(format!("/tournaments/{id}"));
+    paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/", "/tournaments", "/agents"].map(str::to_owned));
     paths.push(format!("/api/tournaments/{waiting}"));
     for path in &paths {
         for told in

@@ -1,7 +1,8 @@
 //! The pages: that they are there, load nothing from elsewhere, show what people wrote as text and nothing private, and stay small.
 
-use arena_testkit::{Answer, Client, Host};
+use arena_testkit::{Answer, Client, Host, Lab, Player, WithSecret};
 use serde_json::json;
+use std::sync::Arc;
 
 /// The largest page, in bytes.
 const MOST_BYTES: usize = 100_000;
@@ -57,6 +58,11 @@ fn play(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     (session, invites)
 }
 
+/// Whether a page tells numbers that were dealt to a player of psi; the rules speak of them without numbers.
+fn tells_a_set(page: &str) -> bool {
+    page.split("private set is: {").skip(1).any(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
+}
+
 /// The paths of this server that a page links to.
 fn links(page: &str) -> Vec<String> {
     let parts = page.split("href=\"").skip(1).chain(page.split("src=\"").skip(1));
@@ -70,8 +76,8 @@ fn every_link_of_every_page_leads_somewhere() {
     let host = Host::start();
     let client = host.client();
     let (session, _) = play(&client, ["ada", "bob"]);
-    client.create("chess");
-    let mut open = vec!["/".to_owned()];
+    let (_, invites) = client.create("chess");
+    let mut open = vec!["/".to_owned(), format!("/play/{}", invites[0])];
     let mut seen = Vec::new();
     while let Some(path) = open.pop() {
         if seen.contains(&path) {
@@ -85,8 +91,7 @@ fn every_link_of_every_page_leads_somewhere() {
         }
         seen.push(path);
     }
-    for expected in
-        ["/challenges/chess", "/users/ada", "/style.css", "/web/page.js", "/web/session.js", "/?challenge=psi"]
+    for expected in ["/challenges/chess", "/users/ada", "/style.css", "/web/page.js", "/tournaments", "/?challenge=psi"]
     {
         assert!(seen.iter().any(|path| path == expected), "nothing leads to {expected}: {seen:?}");
     }
@@ -169,14 +174,15 @@ fn what_is_private_is_shown_as_withheld_until_the_end() {
     let path = format!("/sessions/{session}");
     let watched = page(&client, &path);
     assert!(watched.contains("Private: not to be read here.") && watched.contains("told at the end"));
-    for private in ["private set", "zelda", "wilbur"] {
+    for private in ["zelda", "wilbur"] {
         assert!(!watched.contains(private), "{private}");
     }
+    assert!(!tells_a_set(&watched));
     for invite in &invites {
         client.act(&session, invite, "guess", "101").ok();
     }
     let told = page(&client, &path);
-    assert!(!told.contains("Private: not") && told.contains("private set") && told.contains("/users/zelda"));
+    assert!(!told.contains("Private: not") && tells_a_set(&told) && told.contains("/users/zelda"));
     let revealed = client.get("/api/challenges").ok()["challenges"][0]["seed"].as_str().expect("a seed").to_owned();
     assert!(told.contains(&revealed));
 }
@@ -205,6 +211,82 @@ fn a_form_starts_a_session_and_shows_its_invites() {
     }
     assert_eq!(send(&client, "/challenges/golf", "").status, 404);
     assert_eq!(client.post("/challenges/psi", &json!({})).status, 415);
+}
+
+#[test]
+fn a_seat_is_taken_and_played_with_forms_alone() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    let seats: Vec<String> = invites.iter().map(|invite| format!("/play/{invite}")).collect();
+    let before = page(&client, &seats[0]);
+    assert!(before.contains("Take the seat") && !before.contains("Send") && !before.contains(&invites[1]));
+    for (path, user) in seats.iter().zip(["zelda", ""]) {
+        let answer = send(&client, path, &format!("do=join&user={user}"));
+        assert_eq!((answer.status, answer.header("location")), (303, Some(&**path)), "{}", answer.text());
+    }
+    assert_eq!(send(&client, &seats[0], "do=chat&content=hello+all&to=").status, 303);
+    assert_eq!(send(&client, &seats[0], &format!("do=chat&content=psst&to={}", invites[1])).status, 303);
+    let (one, two) = (page(&client, &seats[0]), page(&client, &seats[1]));
+    let watched = page(&client, &format!("/sessions/{session}"));
+    for (page, own) in [(&one, true), (&two, true), (&watched, false)] {
+        assert_eq!((tells_a_set(page), page.contains("psst"), page.contains("hello all")), (own, own, true));
+    }
+    assert!(one.contains("data-method=\"guess\"") && !watched.contains("<form"));
+    assert_eq!(send(&client, &seats[0], "do=act&method=guess&content=101").status, 303);
+    assert_eq!(send(&client, &seats[1], "do=act&method=guess&content=101").status, 303);
+    let over = page(&client, &seats[0]);
+    assert!(over.contains("Result") && over.contains("/users/zelda") && !over.contains("data-method"));
+}
+
+#[test]
+fn a_form_that_cannot_be_is_refused_on_a_page() {
+    let host = Host::start();
+    let client = host.client();
+    let (_, invites) = client.create("psi");
+    let path = format!("/play/{}", invites[0]);
+    let stranger = "/play/inv_00000000-0000-7000-8000-000000000000";
+    for (path, form, status, text) in [
+        (stranger, "do=join", 404, "there is no such invite"),
+        ("/play/x", "do=join", 404, "there is no such invite"),
+        (&*path, "", 400, "do is required"),
+        (&path, "do=dance", 400, "do must be one of"),
+        (&path, "do=act&method=guess&content=1", 400, "Player not found."),
+        (&path, "do=act&content=1", 400, "method is required"),
+        (&path, "do=chat&content=hello", 400, "only players"),
+        (&path, "do=chat", 400, "content is required"),
+        (&path, "do=join&user=%01", 400, "your name is"),
+    ] {
+        let answer = send(&client, path, form);
+        assert_eq!(answer.status, status, "{form}: {}", answer.text());
+        assert!(keeps_the_rules(&answer, form).contains(text), "{form}: {}", answer.text());
+    }
+    client.join(&invites[0]).ok();
+    assert_eq!(send(&client, &path, "do=join").status, 400);
+}
+
+#[test]
+fn with_keys_a_seat_shows_what_everybody_sees_and_forms_do_nothing() {
+    let lab = Lab::new(1);
+    let psi = Arc::new(WithSecret::new("psi", |_| {}));
+    let host = Host::start_in(lab.environment(), vec![psi], |settings| settings.auth.enabled = true);
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    let path = format!("/play/{}", invites[0]);
+    assert!(page(&client, &path).contains("That takes JavaScript."));
+    for form in ["do=join", "do=act&method=guess&content=1", "do=chat&content=hello"] {
+        let refused = send(&client, &path, form);
+        assert_eq!(refused.status, 401, "{form}");
+        keeps_the_rules(&refused, form);
+    }
+    for (n, invite) in (1..).zip(&invites) {
+        let proof = Player::new(n).signed_join(invite, lab.now());
+        client.post("/api/arena/join", &proof).ok();
+    }
+    for path in [path, format!("/sessions/{session}")] {
+        let page = page(&client, &path);
+        assert!(page.contains("Private: not to be read here.") && !tells_a_set(&page), "{path}");
+    }
 }
 
 #[test]

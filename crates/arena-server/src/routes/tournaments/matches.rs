@@ -23,28 +23,28 @@ use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Match)]
-struct MatchView {
+pub(crate) struct MatchView {
     /// From 1, in the order of play.
-    number: usize,
+    pub(crate) number: usize,
     /// From 1.
-    round: usize,
+    pub(crate) round: usize,
     /// The names of the bots.
-    agents: Vec<String>,
+    pub(crate) agents: Vec<String>,
     /// From 1 for the best; equal ones are a draw.
-    ranks: Vec<usize>,
+    pub(crate) ranks: Vec<usize>,
     /// As the game counts.
-    scores: Vec<f64>,
+    pub(crate) scores: Vec<f64>,
     /// Why a bot was disqualified, if it was.
     #[schema(value_type = Vec<Option<String>>)]
-    verdicts: Vec<Option<&'static str>>,
+    pub(crate) verdicts: Vec<Option<&'static str>>,
     /// The same in a sentence.
     details: Vec<Option<String>>,
     /// What else each got wrong in the protocol.
     faults: Vec<u32>,
-    epochs: u64,
+    pub(crate) epochs: u64,
     /// How it ended.
     #[schema(example = "GAME_ENDED")]
-    termination: String,
+    pub(crate) termination: String,
     /// From the start of the bots to their end, in milliseconds.
     took_ms: f64,
     /// How long each bot was waited for in all, in milliseconds.
@@ -57,7 +57,7 @@ struct MatchView {
 }
 
 impl MatchView {
-    fn of(tournaments: &Tournaments, look: &Look, game: &GameLine) -> MatchView {
+    pub(crate) fn of(tournaments: &Tournaments, look: &Look, game: &GameLine) -> MatchView {
         let is_over = look.entry.facts.ended.is_some();
         let told = |detail: &Option<String>| detail.as_ref().map(|detail| tournaments.redacted(detail).into_owned());
         MatchView {

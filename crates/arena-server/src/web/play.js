@@ -1,0 +1,86 @@
+// A seat: forms without loading the page again, moves on the board, and a key where players prove who they are.
+
+import { board, key, session } from "./session.js";
+import { remember, sign } from "./keys.js";
+
+const seat = document.getElementById("seat").dataset;
+const refusal = document.getElementById("refusal");
+
+/** Asks the arena for something; its refusal is shown. Says whether it was done. */
+async function ask(path, body) {
+    const headers = { "content-type": "application/json" };
+    if (key) headers.authorization = `Bearer ${key}`;
+    else if (seat.mode === "standalone") body.from = seat.invite;
+    refusal.hidden = true;
+    try {
+        const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+        const told = await answer.json();
+        if (answer.ok) return told;
+        refusal.textContent = told.error;
+    } catch {
+        refusal.textContent = "The arena can't be reached.";
+    }
+    refusal.hidden = false;
+    return null;
+}
+
+/** Calls a method of the challenge. */
+function act(method, content) {
+    return ask("/api/arena/message", { challengeId: session.session, messageType: method, content });
+}
+
+/** Takes the seat with a signature. */
+async function join() {
+    const proof = await sign(`arena:v1:join:${seat.invite}`);
+    if (!proof) {
+        refusal.textContent = "This browser can't sign, or the page didn't come over HTTPS.";
+        refusal.hidden = false;
+        return;
+    }
+    const joined = await ask("/api/arena/join", { invite: seat.invite, ...proof });
+    if (!joined) return;
+    remember(seat.invite, joined.sessionKey);
+    location.reload();
+}
+
+for (const form of document.querySelectorAll("form[data-do]")) {
+    form.addEventListener("submit", async (event) => {
+        const wanted = form.dataset.do;
+        // Without keys, the form itself is enough, and the page that comes of it is needed.
+        if (wanted === "join" && seat.mode === "standalone") return;
+        event.preventDefault();
+        const button = form.querySelector("button");
+        button.disabled = true;
+        const fields = new FormData(form);
+        let done;
+        if (wanted === "join") await join();
+        else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
+        else {
+            const said = { channel: session.session, content: fields.get("content") };
+            if (fields.get("to")) said.to = fields.get("to");
+            done = await ask("/api/chat/send", said);
+        }
+        button.disabled = false;
+        if (done) form.querySelector("textarea").value = "";
+    });
+}
+
+if (seat.mode === "authentication" && seat.seated === "true" && !key) {
+    refusal.textContent = "The key to this seat isn't in this browser: you see what everybody sees.";
+    refusal.hidden = false;
+    for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
+} else if (seat.seated === "true") {
+    board.onMove = (move) => act("move", move);
+    board.draw();
+}
+
+const STEPS = { ArrowUp: "UP", ArrowRight: "RIGHT", ArrowDown: "DOWN", ArrowLeft: "LEFT" };
+
+if (session.challenge === "snake" && session.status === "active" && seat.seated === "true") {
+    document.addEventListener("keydown", (event) => {
+        const step = STEPS[event.key];
+        if (!step || event.target.closest?.("input, textarea, select")) return;
+        event.preventDefault();
+        act("move", step);
+    });
+}

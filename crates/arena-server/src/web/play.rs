@@ -1,0 +1,190 @@
+//! `/play/{invite}`: a seat of a session, for people: take it, read what is private, act and chat.
+//!
+//! Where everybody is believed, forms do all of it, and scripts make it comfortable. Where players prove who they are, it takes
+//! a script to sign with a key that stays in the browser; the page itself then shows what everybody may see.
+
+use arena_engine::{Act, Chat, Join};
+use arena_model::{ChallengeMetadata, Channel, InviteCode, Party, Session, Status, UserId, Viewer};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+
+use super::form::Form;
+use super::layout::{Page, Place, shown};
+use super::seen::Seen;
+use super::sessions::{Log, board, deal, ending, heading, who};
+use super::{PageResult, Visit, answer};
+use crate::arena::Arena;
+use crate::error::ApiError;
+use crate::identity::unauthenticated;
+use crate::request::Fields;
+
+/// The session of an invite.
+async fn invited(arena: &Arena, text: &str) -> PageResult<(InviteCode, std::sync::Arc<Session>)> {
+    let unknown = || ApiError::not_found("INVITE_NOT_FOUND", "there is no such invite");
+    let invite: InviteCode = text.parse().map_err(|_| unknown())?;
+    Ok((invite, arena.engine.find_invited(invite).await?.ok_or_else(unknown)?))
+}
+
+/// `GET /play/{invite}`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let (invite, session) = invited(&arena, visit.param("invite")).await?;
+    let keys = arena.asks_for_keys();
+    let is_seated = session.seat_of(invite).is_some();
+    // Whoever shows the invite is believed to be its player, as `from` is, unless players prove it.
+    let viewer = if is_seated && !keys { Viewer::Player(invite) } else { Viewer::Nobody };
+    let seen = Seen::by(&session, Viewer::Holder(invite));
+    let profiles = arena.engine.profiles([&*session]).await?;
+    let id = session.facts.id;
+    let challenge = arena.engine.challenges().get(&session.facts.challenge);
+    let metadata = challenge.map(|challenge| challenge.metadata());
+    let path = format!("/play/{invite}");
+    let log = async |channel, name| Log::read(&arena, channel, viewer, visit.query.number(name)).await;
+    let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
+    let mode = if keys { "authentication" } else { "standalone" };
+    let body = html! {
+        (heading(&seen))
+        div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
+            @if is_seated {
+                p { "You are " (who(&seen, &invite.to_string())) "." }
+            } @else if seen.status() == Status::Open {
+                (join(&path, keys))
+            } @else {
+                p.empty { "Nobody took this seat." }
+            }
+            p.error id="refusal" role="alert" hidden {}
+        }
+        @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
+        div.stage {
+            (board(&seen, operator.deadline()))
+            @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
+                section id="acts" {
+                    h2 { "What you can do" }
+                    @if seen.challenge_type == "chess" { (promotion()) }
+                    (acts(&path, metadata))
+                }
+            }
+        }
+        div.channels {
+            section aria-labelledby="operator-title" {
+                h2 id="operator-title" { "Operator" }
+                (operator.list("operator", &seen, &visit, &path))
+            }
+            section aria-labelledby="chat-title" {
+                h2 id="chat-title" { "Chat" }
+                (chat.list("chat", &seen, &visit, &path))
+                @if is_seated { (talk(&path, &seen, invite)) }
+            }
+        }
+        @if let Some(metadata) = metadata {
+            details open[!is_seated] { summary { "Rules" } div.prose.rules { (shown(&metadata.prompt)) } }
+        }
+        (deal(&seen))
+    };
+    Ok(answer(&Page::new("Play", Place::Elsewhere, body).with_script("play.js")))
+}
+
+/// The form by which the seat is taken.
+fn join(path: &str, keys: bool) -> Markup {
+    html! {
+        form.card method="post" action=(path) data-do="join" {
+            input type="hidden" name="do" value="join";
+            h2 { "A seat is waiting for you" }
+            @if keys {
+                p { "Players prove who they are here. Your browser makes a key for that, keeps it, and signs with it." }
+                noscript { p.error { "That takes JavaScript." } }
+            } @else {
+                label for="user" { "Your name, under which your scores are kept. You may leave it empty." }
+                input id="user" name="user" maxlength="255" autocomplete="nickname";
+            }
+            button { "Take the seat" }
+        }
+    }
+}
+
+/// What a pawn becomes that is moved on the board.
+fn promotion() -> Markup {
+    html! {
+        p.choice {
+            label for="promotion" { "A pawn that gets there becomes a" }
+            select id="promotion" { @for (letter, piece) in [("q", "queen"), ("r", "rook"), ("b", "bishop"), ("n", "knight")] { option value=(letter) { (piece) } } }
+        }
+    }
+}
+
+/// A form for each method.
+fn acts(path: &str, metadata: &ChallengeMetadata) -> Markup {
+    html! {
+        div.cards {
+            @for (at, method) in metadata.methods.iter().enumerate() {
+                form.card method="post" action=(path) data-do="act" data-method=(method.name) {
+                    input type="hidden" name="do" value="act";
+                    input type="hidden" name="method" value=(method.name);
+                    label for={ "act-" (at) } { b { (method.name) } " – " (shown(&method.description)) }
+                    textarea id={ "act-" (at) } name="content" rows="1" {}
+                    button { (method.name) }
+                }
+            }
+        }
+    }
+}
+
+/// The form by which something is said.
+fn talk(path: &str, session: &Seen, own: InviteCode) -> Markup {
+    let own = own.to_string();
+    html! {
+        form method="post" action=(path) data-do="chat" {
+            input type="hidden" name="do" value="chat";
+            label for="chat-content" { "Say something" }
+            textarea id="chat-content" name="content" rows="2" required {}
+            label for="chat-to" { "To" }
+            select id="chat-to" name="to" {
+                option value="" { "all" }
+                @for (seat, player) in session.state.players.iter().enumerate().filter(|(_, player)| **player != own) {
+                    option value=(player) { "Player " (seat + 1) " alone" }
+                }
+            }
+            button { "Send" }
+        }
+    }
+}
+
+/// `POST /play/{invite}`: what a form asks for; then the page again.
+pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
+    let (invite, session) = invited(&arena, form.param("invite")).await?;
+    if arena.asks_for_keys() {
+        return Err(unauthenticated().into());
+    }
+    let fields = Fields::from(&form.fields);
+    let (session, from) = (session.facts.id, Party::Player(invite));
+    let content = || fields.content(arena.settings.limits.message_bytes).map(str::to_owned);
+    let wanted = fields.text("do")?;
+    if wanted != "join" {
+        arena.rates.admit_writer(form.address, &from)?;
+    }
+    let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
+    match wanted {
+        "join" => {
+            let user = fields.find_text("user")?.map(str::trim).filter(|user| !user.is_empty());
+            let invalid = |error| ApiError::bad_request("INVALID_FIELD", format!("your name is {error}"));
+            let user = user.map(|user| user.parse::<UserId>().map_err(invalid)).transpose()?;
+            arena.engine.join(Join { invite, user }, None, respond).await?
+        }
+        "act" => {
+            let act = Act { session, from, method: Some(fields.text("method")?.to_owned()), content: content()? };
+            arena.engine.act(act, None, respond).await?
+        }
+        "chat" => {
+            let to = fields.find_text("to")?.filter(|to| !to.is_empty()).map(Party::from_wire);
+            arena.engine.chat(Chat { session, from, to, content: content()? }, None, respond).await?
+        }
+        _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
+    };
+    Ok(back(invite))
+}
+
+/// To the page of the seat, so that loading it again doesn't send the form again.
+fn back(invite: InviteCode) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/play/{invite}"))]).into_response()
+}

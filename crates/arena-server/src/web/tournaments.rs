@@ -1,0 +1,205 @@
+//! `/tournaments`: what bots play against each other here; `/tournaments/{id}`: how one stands; `/agents`: the bots.
+
+use arena_match::tournament::Record;
+use arena_report::{Picture, cross_table_picture, grid, number_of, progress_picture, ratings_picture, remarks};
+use axum::extract::State;
+use maud::{Markup, PreEscaped, html};
+
+use super::layout::{Page, Place, cut, shown, time};
+use super::{PageResult, Visit, answer, pager};
+use crate::arena::Arena;
+use crate::routes::{AgentView, MatchView, TournamentView, id_of_tournament};
+use crate::tournaments::{Refusal, Tournaments};
+
+/// Tournaments or bots on a page.
+const LISTED: usize = 30;
+
+/// Matches on a page.
+const MATCHES: usize = 50;
+
+/// Agents of which a page shows the cross table; it grows with their square.
+const MOST_CROSSED: usize = 24;
+
+/// Says so where no tournaments are played.
+fn none() -> Markup {
+    html! {
+        p.empty { "No tournaments are played on this server. Its owner starts it with " code { "arena serve --tournaments" } " to have some." }
+    }
+}
+
+/// `GET /tournaments`.
+pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let offset = visit.query.number("offset").unwrap_or(0);
+    let body = html! {
+        h1 { "Tournaments" }
+        p.lead { "Bots play against each other, by a plan and on their own." }
+        @match &arena.tournaments {
+            None => (none()),
+            Some(tournaments) => {
+                @let (looks, total) = tournaments.list(offset, LISTED, |_| true);
+                @if looks.is_empty() {
+                    p.empty { "None yet. " a href="/agents" { "The bots" } " that are here can be sent into one with " code { "POST /api/tournaments" } "; " a href="/docs#tournaments" { "the description" } " says how." }
+                } @else {
+                    div.scroll tabindex="0" { table {
+                        thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "Format" } th scope="col" { "State" } th.number scope="col" { "Agents" } th.number scope="col" { "Games" } th scope="col" { "Created" } } }
+                        tbody { @for view in looks.iter().map(TournamentView::of) { tr {
+                            td { a href={ "/tournaments/" (view.id) } { (title(&view)) } }
+                            td { (view.game) } td { (view.format.name()) } td { (state(&view)) }
+                            td.number { (view.agents.len()) } td.number { (view.games_played) " of " (view.games) }
+                            td { (time(view.created_at)) }
+                        } } }
+                    } }
+                }
+                (pager("/tournaments", &visit.query, (offset, LISTED, total as u64)))
+                p.more { a href="/agents" { "The bots" } }
+            }
+        }
+    };
+    Ok(answer(&Page::new("Tournaments", Place::Tournaments, body)))
+}
+
+fn title(view: &TournamentView) -> Markup {
+    html! { @match &view.name { Some(name) => (cut(name, 60)), None => { (view.game) ", " (view.agents.len()) " agents" } } }
+}
+
+fn state(view: &TournamentView) -> Markup {
+    html! { span.badge.{ "is-" (view.state.name()) } { (view.state.name()) } }
+}
+
+/// `GET /tournaments/{id}`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let id = id_of_tournament(visit.param("id"))?;
+    let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
+    let offset = visit.query.number("offset").unwrap_or(0);
+    let query = visit.query.clone();
+    let shown = tournaments.read(move |tournaments| {
+        let (look, record) = tournaments.record(id)?;
+        let view = TournamentView::of(&look);
+        let passed = usize::try_from(offset).unwrap_or(usize::MAX);
+        let games = record.games().skip(passed).take(MATCHES);
+        let matches: Vec<MatchView> = games.map(|game| MatchView::of(tournaments, &look, game)).collect();
+        let path = format!("/tournaments/{id}");
+        let is_going_on = !view.is_over();
+        let total = record.games().count() as u64;
+        let body = html! {
+            div id="live" data-going-on=(is_going_on) {
+                (heading(&view))
+                (standing(&record))
+                @if !matches.is_empty() { (list_matches(&view, &matches)) }
+                (pager(&path, &query, (offset, MATCHES, total)))
+                (forms(&view))
+            }
+        };
+        let body = tournaments.without_paths(&body.into_string()).into_owned();
+        let name = view.name.clone().unwrap_or_else(|| format!("{}, {} agents", view.game, view.agents.len()));
+        Ok::<_, Refusal>(Page::new(&name, Place::Tournaments, PreEscaped(body)).with_script("tournament.js"))
+    });
+    Ok(answer(&shown.await?))
+}
+
+fn heading(view: &TournamentView) -> Markup {
+    html! {
+        div.intro {
+            h1 { (title(view)) " " (state(view)) }
+            p.soft {
+                (view.game) ", " (view.format.name()) ", " (view.agents.len()) " agents, " (view.rounds) " rounds, since " (time(view.created_at))
+                @if let Some(at) = view.ended_at { ", ended " (time(at)) } "."
+            }
+            @if let Some(reason) = &view.reason { p.error { (shown(reason)) } }
+            @if !view.is_over() {
+                p {
+                    progress max=(view.games) value=(view.games_played) {} " "
+                    span.counts { (view.games_played) " of " (view.games) " games" @if let Some(rate) = view.games_per_minute { ", " (number_of(rate)) " a minute" } }
+                }
+            }
+        }
+    }
+}
+
+/// Who leads, as table and as pictures.
+fn standing(record: &Record) -> Markup {
+    let standings = grid(record);
+    let is_crossed = record.plan.agents.len() <= MOST_CROSSED;
+    let pictures =
+        [ratings_picture(record), is_crossed.then(|| cross_table_picture(record)).flatten(), progress_picture(record)];
+    html! {
+        section {
+            h2 { "Standings" }
+            div.scroll tabindex="0" { table {
+                thead { tr { @for (at, name) in standings.header.iter().enumerate() { th.number[at != 1] scope="col" { (name) } } } }
+                tbody { @for row in &standings.rows { tr { @for (at, cell) in row.iter().enumerate() { td.number[at != 1] { (cut(cell, 60)) } } } } }
+            } }
+            @for remark in remarks(record) { p.more { (shown(&remark)) } }
+        }
+        @if pictures.iter().any(Option::is_some) {
+            section.pictures { @for picture in pictures.iter().flatten() { (figure(picture)) } }
+        }
+    }
+}
+
+fn figure(picture: &Picture) -> Markup {
+    html! { figure { h3 { (picture.title) } div.scroll tabindex="0" { (PreEscaped(picture.to_element())) } } }
+}
+
+fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
+    html! {
+        section {
+            h2 { "Matches" }
+            div.scroll tabindex="0" { table {
+                thead { tr { th.number scope="col" { "#" } th.number scope="col" { "Round" } th scope="col" { "Agents" } th scope="col" { "Scores" } th scope="col" { "End" } th.number scope="col" { "Epochs" } th scope="col" { "Replay" } } }
+                tbody { @for game in matches { tr {
+                    td.number { (game.number) } td.number { (game.round) }
+                    td { @for (seat, agent) in game.agents.iter().enumerate() {
+                        @if seat > 0 { " : " }
+                        @if game.ranks.get(seat) == Some(&1) { b { (cut(agent, 24)) } } @else { (cut(agent, 24)) }
+                    } }
+                    td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
+                    td { (cut(&game.termination, 30)) @for verdict in game.verdicts.iter().flatten() { " " span.badge { (verdict) } } }
+                    td.number { (game.epochs) }
+                    td { @if view.is_over() { a href={ "/api/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "replay" } } @else { span.soft { "at the end" } } }
+                } } }
+            } }
+        }
+    }
+}
+
+/// The same in forms for other programs.
+fn forms(view: &TournamentView) -> Markup {
+    let path = format!("/api/tournaments/{}/standings", view.id);
+    html! {
+        p.more {
+            "As data: " a href=(path) { "JSON" } " · " a href={ (path) "?format=csv" } { "CSV" }
+            @if view.is_over() { " · " a href={ (path) "?format=markdown" } { "Markdown" } " · " a href={ (path) "?format=html" } { "the whole report" } }
+        }
+    }
+}
+
+/// `GET /agents`.
+pub(super) async fn agents(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let offset = visit.query.number("offset").unwrap_or(0);
+    let body = html! {
+        h1 { "Bots" }
+        p.lead { "Programs that take part in tournaments here." }
+        @match &arena.tournaments { None => (none()), Some(tournaments) => (bots(tournaments, &visit, offset)) }
+    };
+    Ok(answer(&Page::new("Bots", Place::Tournaments, body)))
+}
+
+fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
+    let (agents, total) = tournaments.list_agents(offset, LISTED);
+    html! {
+        @if agents.is_empty() {
+            p.empty { "None yet. " code { "POST /api/agents" } " brings one; " a href="/docs#tournaments" { "the description" } " says how." }
+        } @else {
+            div.scroll tabindex="0" { table {
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Since" } } }
+                tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
+                    td { (cut(&agent.name, 64)) }
+                    td { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
+                    td { code { (agent.id) } } td { (time(agent.created_at)) }
+                } } }
+            } }
+        }
+        (pager("/agents", &visit.query, (offset, LISTED, total as u64)))
+    }
+}
