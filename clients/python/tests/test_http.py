@@ -94,7 +94,8 @@ def test_scores_and_profiles_of_who_played(arena: Arena) -> None:
 
 def test_what_is_played_is_described(arena: Arena) -> None:
     hosted = arena.metadata()
-    assert set(hosted) == {"psi", "ultimatum", "millionaire", "dining-cryptographers"}
+    games = {"snake", "chess", "food-catcher", "cherry-picker"}
+    assert set(hosted) == {"psi", "ultimatum", "millionaire", "dining-cryptographers"} | games
     assert hosted["psi"] == arena.metadata_of("psi")
     assert hosted["dining-cryptographers"].players == 3
 

@@ -196,13 +196,13 @@ fn who_answers_as_another_has_cheated() {
     let mut table = Table::new("snake", json!({}), 1);
     let me = table.session.facts.invites[0].to_string();
     table.act(0, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
-    table.act(1, "actions", &json!({"agent_id": "me", "actions": []}).to_string()).unwrap();
+    table.act(1, "actions", &json!({"actions": []}).to_string()).unwrap();
     table.act(1, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
     assert!(table.has_ended());
     let told = table.told().replace(|char: char| char == '\\', "");
     expect![[r#"
         1 → operator: (actions) {"actions":[],"agent_id":"player 1"}
-        2 → operator: (actions) {"actions":[],"agent_id":"me"}
+        2 → operator: (actions) {"actions":[]}
         operator → all: world_state 2 asks ["player 1","player 2"]
         2 → operator: (actions) {"actions":[],"agent_id":"player 1"}
         operator → all: {"detail":"answered as player 1","disqualified":"player 2","reason":"AGENT_ID_SPOOFING"}
@@ -215,6 +215,43 @@ fn who_answers_as_another_has_cheated() {
         2 did agent_id_spoofing to 1
     "#]]
     .assert_eq(&told);
+}
+
+#[test]
+fn answers_are_read_as_they_were_when_they_were_sealed() {
+    for depth in 120..=128 {
+        let mut table = Table::new("food-catcher", json!({}), 1);
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let actions = format!(r#"[{{"action":"spawn","base_id":"Base01","x":{nested}}}]"#);
+        // Whether it is too deep or not, the others can go on.
+        if table.act(0, "actions", &actions).is_err() {
+            table.act(0, "actions", "[]").unwrap();
+        }
+        table.act(1, "actions", "[]").unwrap();
+        assert_eq!(table.state(1).unwrap()["epoch"], 2, "{depth}");
+    }
+}
+
+#[test]
+fn another_id_counts_only_in_an_answer_that_was_asked_for() {
+    let mut table = Table::new("chess", json!({}), 1);
+    let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
+    let [white_id, black_id] = [white, 1 - white].map(|seat| table.session.facts.invites[seat].to_string());
+    let reply = |id: &str| json!({"agent_id": id, "actions": []}).to_string();
+    assert!(table.act(1 - white, "actions", &reply(&white_id)).unwrap_err().starts_with("NOT_YOUR_TURN"));
+    assert!(table.act(white, "actions", &reply("nobody")).unwrap_err().starts_with("INVALID_ACTION"));
+    table.act(white, "actions", &reply(&black_id)).unwrap();
+    assert!(table.has_ended());
+    assert_eq!(table.session.scores[white].security, -1.0);
+}
+
+#[test]
+fn whoever_creates_a_session_says_how_many_play() {
+    let snake = challenge("snake", &Map::new()).unwrap().unwrap();
+    let resolve = |options: Value| snake.resolve(options.as_object().unwrap());
+    assert_eq!(snake.seats(&resolve(json!({})).unwrap()), 2);
+    assert_eq!(snake.seats(&resolve(json!({"players": 5})).unwrap()), 5);
+    assert!(resolve(json!({"players": 9})).is_err());
 }
 
 /// What an agent does that takes the first thing that looks possible.

@@ -25,7 +25,7 @@ pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowL
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
-pub use replay::{Format, ReplayVerb, ShowArgs};
+pub use replay::{Format, ReplayVerb, ServeArgs as ReplayServeArgs, ShowArgs};
 pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
@@ -205,6 +205,7 @@ Examples:
 Examples:
   arena match run snake --agent ./a --agent ./b --replay game.jsonl
   arena replay show game.jsonl --play
+  arena replay serve game.jsonl                        in the browser
   arena replay verify game.jsonl
   arena replay export game.jsonl --format reference --out reference.jsonl")]
     Replay {

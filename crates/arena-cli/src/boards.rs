@@ -9,7 +9,7 @@ mod snake;
 mod tests;
 
 use arena_match::{HeaderLine, agent_ids};
-use arena_model::{AnyGame, Seat, Seed, Setup};
+use arena_model::{AnyGame, Seat, Seed};
 use serde_json::{Map, Value};
 
 use crate::output::printable;
@@ -71,16 +71,7 @@ impl Stage {
     /// The stage of a replay. Which sides there were follows from its seed; if that can't be played today, it stays open.
     pub fn of_replay(header: &HeaderLine) -> Stage {
         let ids: Vec<String> = header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
-        let game = || {
-            let agents = ids.iter().map(|id| id.parse()).collect::<Result<_, _>>().ok()?;
-            let seed = Seed::from_revealed(&header.seed)?;
-            arena_catalogue::game(&header.game)?.start(&header.options, Setup { seed, agents }).ok()
-        };
-        let sides = match game() {
-            Some(game) => (0..ids.len()).map(|seat| game.side(Seat(seat))).collect(),
-            None => vec![None; ids.len()],
-        };
-        Stage { game: header.game.clone(), config: header.config.clone(), ids, sides }
+        Stage { game: header.game.clone(), config: header.config.clone(), ids, sides: header.sides() }
     }
 
     /// A picture of a moment, for this room: a title, the agents, the board.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{InviteCode, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 use ureq::Agent;
@@ -353,6 +354,16 @@ impl Arena {
             ("wait", read.wait.map(|wait| wait.to_string())),
         ];
         self.get(path, &query, read.wait)
+    }
+
+    /// Whether this arena tells players apart by keys, and we show none. Arenas that don't say so are taken not to.
+    pub fn lacks_key(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Skill {
+            identity: String,
+        }
+        let skill = || self.get("/skill.json", &[], None).ok()?.read::<Skill>().ok();
+        self.key.is_none() && skill().is_some_and(|skill| skill.identity == "key")
     }
 
     fn get(&self, path: &str, query: &[(&str, Option<String>)], wait: Option<u8>) -> Result<Answer, CallError> {

@@ -50,7 +50,17 @@ impl Keep {
         if self.look()?.is_none() && !self.data.exists() {
             return Err(self.unknown(name));
         }
-        let store = Store::open_as_counted(&self.data).map_err(unavailable)?;
+        let store = Store::open_as_counted(&self.data).map_err(|error| match error {
+            // It may be there for days, so it isn't enough to know who has it.
+            StoreError::InUse { .. } => {
+                let sentence = format!(
+                    "{error}; `arena league show` works meanwhile, and this once that one has ended: Ctrl-C ends `arena league run` \
+                     after the games that run"
+                );
+                Failure::new(Exit::StoreUnavailable, sentence)
+            }
+            error => unavailable(error),
+        })?;
         let league = self.wait(store.leagues().find(name)).map_err(unavailable)?;
         match league {
             Some(league) => Ok((store, league)),

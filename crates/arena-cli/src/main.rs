@@ -14,6 +14,7 @@ mod exit;
 mod identity;
 mod interrupt;
 mod keys;
+mod last_line;
 mod league;
 mod matches;
 mod output;

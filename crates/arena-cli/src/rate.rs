@@ -74,6 +74,12 @@ fn nothing(sources: &Sources) -> String {
     let left_out = sources.unfinished + sources.nameless + sources.games.against_itself + sources.broken_replays;
     match left_out {
         0 => "there are no results in what was named".to_owned(),
+        1 if sources.games.against_itself == 1 => {
+            "there is nothing to rate: the only game is one of an agent against itself".to_owned()
+        }
+        games if sources.games.against_itself == games => {
+            format!("there is nothing to rate: all {games} games are of an agent against itself")
+        }
         1 => "there is nothing to rate: the only game has no result, or no two agents".to_owned(),
         _ => format!("there is nothing to rate: of {left_out} games none has a result and two agents"),
     }

@@ -1,6 +1,8 @@
-//! `arena replay`: looking at replays, verifying them, and writing them in other formats.
+//! `arena replay`: looking at replays here or in the browser, verifying them, and writing them in other formats.
 
 mod export;
+mod html;
+mod serve;
 mod show;
 mod verify;
 
@@ -18,6 +20,7 @@ use crate::output::Style;
 pub fn run(verb: ReplayVerb, style: Style) -> Result<(), Failure> {
     match verb {
         ReplayVerb::Show(args) => show::run(&args, style),
+        ReplayVerb::Serve(args) => serve::run(&args, style),
         ReplayVerb::Verify { files } => verify::run(&files, style),
         ReplayVerb::Export { file, format, out } => export::run(&file, format, out.as_deref()),
     }

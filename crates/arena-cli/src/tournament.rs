@@ -164,6 +164,11 @@ fn go_on(mut journal: Journal, table_every: Option<usize>, style: Style) -> Resu
         Err(PlayError::Plan(error)) => Err(unplayable(&error)),
         Err(PlayError::Journal(error)) => Err(refused(&error)),
         Err(PlayError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
+        Err(PlayError::Changed(changed)) => {
+            let line = resume_line(&folder);
+            let sentence = format!("{changed}; put them back, or go on with `{line} --accept-changed`");
+            Err(Failure::new(Exit::BadTournament, sentence))
+        }
         Err(PlayError::Replay { path, source }) => Err(cannot_write(&path, &source)),
     }
 }
@@ -214,10 +219,11 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     let stop = ending::stop(args)?;
     let paired = !args.no_pairs;
     let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
+    let games_a_meeting = if paired { seats } else { 1 };
     let shape = Shape {
         format,
         agents: agents.len(),
-        rounds: ending::rounds(args, format, agents.len(), if paired { seats } else { 1 }, stop)?,
+        rounds: ending::rounds(args, format, agents.len(), games_a_meeting, stop)?,
         seats,
         paired,
         stop,
@@ -239,6 +245,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     plan.concurrency = *concurrency as usize;
     plan.shares_core = *affinity == Affinity::Share;
     plan.check().map_err(|error| unplayable(&error))?;
+    ending::tell_rounded(args, games_a_meeting);
     Ok(plan)
 }
 

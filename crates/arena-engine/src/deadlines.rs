@@ -44,7 +44,9 @@ impl Engine {
             due.retain(|due| !failing.contains_key(&due.id));
             if due.is_empty() {
                 let retry = failing.values().min().copied();
-                let next = self.inner.store.find_next_due().await?.filter(|next| *next > now);
+                // Those that can't be woken are overdue; behind them, others still have their time.
+                let next = self.inner.store.list_due(Timestamp(i64::MAX), 1 + failing.len()).await?;
+                let next = next.into_iter().find(|due| !failing.contains_key(&due.id)).map(|due| due.at);
                 return Ok(match (next, retry) {
                     (Some(next), Some(retry)) => Some(next.min(retry)),
                     (next, retry) => next.or(retry),

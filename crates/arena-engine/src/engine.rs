@@ -308,13 +308,14 @@ impl Inner {
         let challenge = self.challenge(&request.challenge)?;
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
+        let seats = challenge.seats(&options);
         let facts = SessionFacts {
             id: self.environment.session_id(now),
             challenge: request.challenge,
             created_at: now,
             seed: Some(self.environment.seed()),
             options,
-            invites: (0..challenge.metadata().players).map(|_| self.environment.invite(now)).collect(),
+            invites: (0..seats).map(|_| self.environment.invite(now)).collect(),
         };
         let session = arena_model::open(facts, challenge, self.limits.patience);
         let body = respond(&Written { session: &session, challenge, messages: &[] });

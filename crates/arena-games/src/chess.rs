@@ -87,7 +87,7 @@ pub struct Chess {
 
 impl Game for Chess {
     const NAME: &'static str = "chess";
-    const DESCRIPTION: &'static str = "Chess; an illegal move loses.";
+    const DESCRIPTION: &'static str = "Chess, by the laws of FIDE.";
     const MODE: UpdateMode = UpdateMode::Alternating;
     const SEATS: RangeInclusive<usize> = 2..=2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 2000, bank_ms: 20_000 };

@@ -28,7 +28,7 @@ direction in which the snake went.
     const ACTIONS: &'static [(&'static str, &'static str)] =
         &[("move", "One step: `UP`, `RIGHT`, `DOWN` or `LEFT`, such as `{\"action\": \"move\", \"move\": \"UP\"}`.")];
     const OVERRIDABLE: &'static [&'static str] =
-        &["turnMs", "grid_width", "grid_height", "food_sources_to_spawn", "min_food_sources", "n_epochs"];
+        &["players", "turnMs", "grid_width", "grid_height", "food_sources_to_spawn", "min_food_sources", "n_epochs"];
     const CARD: (&'static str, &'static str) = ("#3f7d3a", "snake");
 }
 
@@ -64,6 +64,7 @@ claims it.";
 
 /// The constants of a map that whoever creates a session may choose.
 const MAP: &[&str] = &[
+    "players",
     "turnMs",
     "grid_width",
     "grid_height",

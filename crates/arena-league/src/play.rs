@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use arena_match::tournament::{Entrant, PlanError};
+use arena_match::tournament::{Entrant, FileWatch};
 use arena_match::{
     Agent, Confinement, Contest, Launcher, Limits, MatchError, Plan, SandboxMode, SeatResult, agent_ids, hold, spread,
 };
@@ -172,8 +172,7 @@ pub fn play<E: Send>(
         game,
         rules: &rules,
         agents: entrants.iter().map(Entrant::agent).collect(),
-        stamps: Mutex::new(vec![None; entrants.len()]),
-        entrants,
+        files: FileWatch::new(&entrants, how.data),
         confinement: Confinement {
             launcher: how.launcher.clone(),
             mode: sandbox.mode,
@@ -223,9 +222,7 @@ struct Room<'a> {
     rules: &'a LeagueRules,
     /// Those of the season, in its order.
     agents: Vec<Agent>,
-    entrants: Vec<Entrant>,
-    /// Of each agent's files, when they were last known to be what they should be.
-    stamps: Mutex<Vec<Option<u64>>>,
+    files: FileWatch<'a>,
     confinement: Confinement,
     until: Until,
     season: Mutex<&'a mut Season>,
@@ -275,7 +272,7 @@ impl Room<'_> {
             return Ok(Played::Stopped);
         }
         let Some(game) = self.choose().map_err(RoomError::Fit)? else { return Ok(Played::Nothing) };
-        let changed = self.changed(&game);
+        let changed = self.files.changed(&game.agents);
         if !changed.is_empty() {
             return Ok(Played::Changed(self.excuse(&game, changed)));
         }
@@ -293,7 +290,7 @@ impl Room<'_> {
             }
         };
         // Nobody knows which of its versions played this.
-        let changed = self.changed(&game);
+        let changed = self.files.changed(&game.agents);
         if !changed.is_empty() {
             return Ok(Played::Changed(self.excuse(&game, changed)));
         }
@@ -332,26 +329,6 @@ impl Room<'_> {
         }
         self.begun.fetch_add(1, Ordering::Relaxed);
         Ok(season.next_leg())
-    }
-
-    /// The agents of a game whose files aren't what they should be.
-    fn changed(&self, game: &Game) -> Vec<usize> {
-        let mut seated = game.agents.clone();
-        seated.retain(|agent| !self.is_unchanged(*agent).unwrap_or(false));
-        seated
-    }
-
-    fn is_unchanged(&self, agent: usize) -> Result<bool, PlanError> {
-        let entrant = &self.entrants[agent];
-        let stamp = Some(entrant.stamp(self.how.data)?);
-        if self.stamps.lock()[agent] == stamp {
-            return Ok(true);
-        }
-        let is_same = entrant.fingerprint(self.how.data)? == entrant.sha256;
-        if is_same {
-            self.stamps.lock()[agent] = stamp;
-        }
-        Ok(is_same)
     }
 
     /// Asks agents for no more games, and gives this one back. Those of whom that wasn't known before.

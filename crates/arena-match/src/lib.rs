@@ -35,8 +35,8 @@ pub use placement::{cores, spread, stay_on};
 pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
 pub use replay::{
-    EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine, Verified, export_pgn,
-    export_reference, verify,
+    DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine, Summary,
+    Verified, export_pgn, export_reference, index, verify,
 };
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};

@@ -5,6 +5,7 @@
 //! seeds and equal replies give equal bytes. (Time shows only as far as the rules do: in the banks, and in forfeits on time.)
 
 mod export;
+mod index;
 mod pgn;
 mod read;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod verify;
 mod write;
 
 pub use export::export_reference;
+pub use index::{DisqualifiedIn, ENTRY, Summary, index};
 pub use pgn::export_pgn;
 pub use read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine};
 pub use verify::{Verified, verify};

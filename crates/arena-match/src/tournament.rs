@@ -9,12 +9,14 @@ mod line;
 mod plan;
 mod play;
 mod record;
+mod watch;
 
 pub use journal::{Journal, JournalError};
 pub use line::{ChangedLine, GameLine, TimePart};
 pub use plan::{Entrant, Plan, PlanError, Reach};
-pub use play::{Ended, How, PlayError, play};
+pub use play::{Ended, FilesChanged, How, PlayError, play};
 pub use record::Record;
+pub use watch::FileWatch;
 
 /// The name of the journal in its folder.
 pub const FILE: &str = "tournament.jsonl";

@@ -88,6 +88,11 @@ pub trait ChallengeType: Send + Sync {
     /// If an override is unknown, not to be overridden, or makes the game impossible.
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError>;
 
+    /// How many seats a session with these options has, which come from [`ChallengeType::resolve`].
+    fn seats(&self, _options: &Value) -> usize {
+        self.metadata().players
+    }
+
     /// The rules of a new session. `options` come from [`ChallengeType::resolve`]; equal seeds deal equally.
     fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator>;
 
@@ -182,6 +187,13 @@ impl<R: Rules> ChallengeType for Builtin<R> {
             Self::parse(&options)?;
         }
         Ok(options)
+    }
+
+    fn seats(&self, options: &Value) -> usize {
+        match R::OVERRIDABLE.contains(&"players") {
+            true => R::metadata(&R::Options::deserialize(options).expect("resolve() made these options")).players,
+            false => self.metadata.players,
+        }
     }
 
     fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator> {

@@ -160,14 +160,10 @@ impl<G: Hosted> Rules for GameOperator<G> {
         let seconds = options.turn_ms as f64 / 1000.0;
         let players = options.players;
         let actions: String = G::ACTIONS.iter().map(|(name, does)| format!("- `{name}`: {does}\n")).collect();
-        let outcome = match players {
-            2 => "1 for the winner, -1 for the loser, 0 for both in a draw",
-            _ => "1 for the winner, 0 for those who share the first place, -1 for all others",
-        };
         let prompt = format!(
             "{}\n\n\
              How it goes:\n\
-             1. When all {players} players have joined, the operator tells each in private its id, which is also its name for the \
+             1. When all players have joined, who are {players} unless the session was created for more, the operator tells each in private its id, which is also its name for the \
              others, and the constants of the game: `{{\"set_agent_id\": …, \"config\": {{…}}}}`.\n\
              2. In each epoch it sends the state: `{{\"world_state\": {{…}}, \"asked\": [ids], \"deadline\": …}}`. If your id is \
              among `asked`, answer once, before the `deadline`, which is in milliseconds since 1970. The constant `step_time_limit` \
@@ -177,7 +173,7 @@ impl<G: Hosted> Rules for GameOperator<G> {
              refused and changes nothing; try again.\n\
              4. Who doesn't answer in time, or calls `resign`, is out of the game.\n\n\
              The actions:\n{actions}\n\
-             Scores: utility {outcome}; whoever is out of the game before its end has lost. Security is 0, and -1 for whoever is \
+             Scores: utility 1 for the winner, -1 for all others, and 0 for those who share the first place, as in a draw; whoever is out of the game before its end has lost. Security is 0, and -1 for whoever is \
              disqualified for cheating: answering with another player's `agent_id`.",
             G::PROMPT
         );
@@ -253,13 +249,20 @@ impl<G: Hosted> Operator for GameOperator<G> {
         if self.seats[seat.0] == Standing::Out {
             return Err(Rejection::new("OUT_OF_THE_GAME", "You are out of the game."));
         }
+        if method == "resign" {
+            let why: String = content.trim().chars().take(MAX_REASON).collect();
+            self.take_out(table, seat, "RESIGNED", if why.is_empty() { "gave up" } else { &why });
+            self.settle(table);
+            return Ok(());
+        }
+        if !self.is_asked(seat) {
+            return Err(Rejection::new("NOT_YOUR_TURN", "You aren't asked for an answer now."));
+        }
+        if matches!(self.seats[seat.0], Standing::Sealed(_)) {
+            let message = "You have answered already; the others haven't yet. Answers are final.";
+            return Err(Rejection::new("ALREADY_ANSWERED", message));
+        }
         let list = match method {
-            "resign" => {
-                let why: String = content.trim().chars().take(MAX_REASON).collect();
-                self.take_out(table, seat, "RESIGNED", if why.is_empty() { "gave up" } else { &why });
-                self.settle(table);
-                return Ok(());
-            }
             "actions" => match self.whole_reply(seat, content)? {
                 Reply::Actions(list) => list,
                 Reply::Spoofed(id) => {
@@ -269,14 +272,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
             },
             _ => one_action(method, content)?,
         };
-        if !self.is_asked(seat) {
-            return Err(Rejection::new("NOT_YOUR_TURN", "You aren't asked for an answer now."));
-        }
-        if matches!(self.seats[seat.0], Standing::Sealed(_)) {
-            let message = "You have answered already; the others haven't yet. Answers are final.";
-            return Err(Rejection::new("ALREADY_ANSWERED", message));
-        }
-        check_types::<G>(&list)?;
+        read_actions::<G>(&list)?;
         let is_alone = table.seats().filter(|seat| self.is_asked(*seat)).count() == 1;
         self.seats[seat.0] = Standing::Sealed(list);
         if self.is_waiting() {
@@ -351,10 +347,10 @@ impl<G: Hosted> GameOperator<G> {
         let whole: Whole<'_> = serde_json::from_str(content)
             .map_err(|error| invalid(format!("the reply is neither a list nor an object with `actions`: {error}")))?;
         match whole.agent_id {
-            Some(id) if self.agents.iter().any(|agent| agent.as_str() == id) && id != self.agents[seat.0].as_str() => {
-                Ok(Reply::Spoofed(id))
-            }
-            _ => Ok(Reply::Actions(whole.actions.get().to_owned())),
+            Some(id) if id == self.agents[seat.0].as_str() => Ok(Reply::Actions(whole.actions.get().to_owned())),
+            Some(id) if self.agents.iter().any(|agent| agent.as_str() == id) => Ok(Reply::Spoofed(id)),
+            Some(_) => Err(invalid(format!("`agent_id` isn't yours, which is {}", self.agents[seat.0]))),
+            None => Ok(Reply::Actions(whole.actions.get().to_owned())),
         }
     }
 
@@ -387,9 +383,8 @@ impl<G: Hosted> GameOperator<G> {
     /// Plays the epoch with what has been sealed, and says who has lost by what it did.
     fn play(&mut self, table: &mut Table<'_>) -> Vec<Forfeit> {
         let lists = self.seats.iter_mut().map(|seat| match std::mem::replace(seat, Standing::In) {
-            Standing::Sealed(list) => {
-                Some(serde_json::from_str(&list).expect("its types were checked when it was sealed"))
-            }
+            // What can't be read now was refused when it was to be sealed.
+            Standing::Sealed(list) => Some(read_actions::<G>(&list).unwrap_or_default()),
             Standing::In => None,
             Standing::Out => {
                 *seat = Standing::Out;
@@ -516,19 +511,18 @@ fn one_action(method: &str, content: &str) -> Result<String, Rejection> {
     Ok(Value::Array(vec![action.into()]).to_string())
 }
 
-/// Refuses a list in which anything has a wrong type.
-fn check_types<G: Game>(list: &str) -> Result<(), Rejection> {
+/// Reads a list. If anything in it has a wrong type, all of it is refused.
+fn read_actions<G: Game>(list: &str) -> Result<Vec<G::Action>, Rejection> {
     let raw: Vec<&RawValue> =
         serde_json::from_str(list).map_err(|_| invalid("the actions aren't a JSON list".to_owned()))?;
     if raw.len() > MAX_ACTIONS {
         return Err(invalid(format!("{} actions, and {MAX_ACTIONS} are the most", raw.len())));
     }
-    for (index, action) in raw.into_iter().enumerate() {
+    let read = |(index, action): (usize, &RawValue)| {
         if !action.get().starts_with('{') {
             return Err(invalid(format!("action {index}: an action is an object")));
         }
-        serde_json::from_str::<G::Action>(action.get())
-            .map_err(|error| invalid(format!("action {index}: {}", reason(&error))))?;
-    }
-    Ok(())
+        serde_json::from_str(action.get()).map_err(|error| invalid(format!("action {index}: {}", reason(&error))))
+    };
+    raw.into_iter().enumerate().map(read).collect()
 }

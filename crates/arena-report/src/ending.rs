@@ -16,16 +16,12 @@ pub fn trial(record: &Record) -> Option<String> {
 /// What a match of two came to, as chess runners write it, in lines; `None` before the first result.
 pub fn versus(scores: &Scores) -> Option<String> {
     let difference = scores.difference()?;
-    // What can't be told, since results don't scatter, isn't a number.
-    let normalised = difference.normalised.unwrap_or(f64::NAN);
-    let normalised_error = difference.normalised_error.unwrap_or(f64::NAN);
-    let elo = format!(
-        "Elo: {} +/- {}, nElo: {} +/- {}\n",
-        number(difference.elo),
-        number(difference.elo_error()),
-        number(normalised),
-        number(normalised_error)
-    );
+    // Nothing is known of it where results don't scatter.
+    let normalised = match (difference.normalised, difference.normalised_error) {
+        (Some(normalised), Some(error)) => format!(", nElo: {} +/- {}", number(normalised), number(error)),
+        _ => String::new(),
+    };
+    let elo = format!("Elo: {} +/- {}{normalised}\n", number(difference.elo), number(difference.elo_error()));
     let superior = 100.0 * difference.likelihood_of_superiority;
     let counts = match *scores {
         Scores::Pentanomial(counts @ [ll, ld, equal, wd, ww]) => {
@@ -117,7 +113,7 @@ fn hypotheses(trial: &Trial) -> String {
     format!("[{elo0:.2}, {elo1:.2}]")
 }
 
-/// Two digits behind the point, as chess runners write it.
+/// Two digits behind the point, as chess runners write it; a dash where there is no number.
 fn number(value: f64) -> String {
-    if value.is_nan() { "nan".to_owned() } else { format!("{value:.2}") }
+    if value.is_nan() { "-".to_owned() } else { format!("{value:.2}") }
 }

@@ -11,6 +11,9 @@ use crate::ratings::{Rating, Ratings};
 use crate::standings::{Grid, cross, fates, grid, played, remarks, title};
 use crate::text::printable;
 
+/// The columns whose texts users have chosen; all others are numbers of ours.
+const NAMES: [&str; 2] = ["name", "version"];
+
 /// The plan, the standings, the cross table and the remarks as a JSON object.
 pub fn json(record: &Record) -> Value {
     let (fates, ratings) = (fates(record), Ratings::of(record));
@@ -98,12 +101,19 @@ pub fn markdown(record: &Record) -> String {
 
 impl Grid {
     /// As comma-separated values. Source: RFC 4180.
+    ///
+    /// A spreadsheet takes a text that begins as a formula does for one. Names are other people's, so those that do have an apostrophe in
+    /// front. Source: OWASP, CSV Injection.
     pub fn csv(&self) -> String {
-        let cell = |text: &String| match text.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", text.replace('"', "\"\"")),
-            false => text.clone(),
+        let cell = |(column, text): (usize, &String)| {
+            let is_name = NAMES.contains(&self.header[column].as_str());
+            let sign = if is_name && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+            match text.contains([',', '"', '\n', '\r']) {
+                true => format!("\"{sign}{}\"", text.replace('"', "\"\"")),
+                false => format!("{sign}{text}"),
+            }
         };
-        let line = |cells: &Vec<String>| cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n";
+        let line = |cells: &Vec<String>| cells.iter().enumerate().map(cell).collect::<Vec<_>>().join(",") + "\n";
         [&self.header].into_iter().chain(&self.rows).map(line).collect()
     }
 

@@ -39,21 +39,32 @@ pub fn pgn<'a>(
     let is_chess = record.plan.game == "chess";
     Ok(record.games().map(move |game| {
         let replay = if is_chess { replay(game) } else { None };
-        let moves = replay.map(|replay| moves(&replay)).transpose();
-        let moves = moves.map_err(|source| PgnError::Replay { number: game.fixture, source })?;
-        Ok(one(record, game, moves.as_deref()))
+        let kept = replay.map(|replay| kept(&replay)).transpose();
+        let kept = kept.map_err(|source| PgnError::Replay { number: game.fixture, source })?;
+        Ok(one(record, game, kept.as_ref()))
     }))
 }
 
-/// What a replay has between its tags and its end: the moves, and how it ended. The tags are the tournament's.
-fn moves(replay: &[u8]) -> Result<String, ReplayError> {
+/// What a tournament takes over from a game that it kept.
+struct Kept {
+    /// The tags that tell where the game began, if not as usual: lines, each with its end.
+    start: String,
+    /// The moves, and how it ended.
+    moves: String,
+}
+
+/// What the replay of a game tells; all other tags are the tournament's.
+fn kept(replay: &[u8]) -> Result<Kept, ReplayError> {
     let mut text = Vec::new();
     export_pgn(replay, &mut text)?;
     let text = String::from_utf8_lossy(&text);
-    Ok(text.split_once("\n\n").map(|(_, moves)| moves.trim_end().to_owned()).unwrap_or_default())
+    let (tags, moves) = text.split_once("\n\n").unwrap_or_default();
+    let is_start = |tag: &&str| tag.starts_with("[SetUp ") || tag.starts_with("[FEN ");
+    let start = tags.lines().filter(is_start).map(|tag| format!("{tag}\n")).collect();
+    Ok(Kept { start, moves: moves.trim_end().to_owned() })
 }
 
-fn one(record: &Record, game: &GameLine, moves: Option<&str>) -> String {
+fn one(record: &Record, game: &GameLine, kept: Option<&Kept>) -> String {
     let (names, result) = named(record, game);
     let termination = match game.outcome.tainted_reason {
         None => "normal",
@@ -79,6 +90,9 @@ fn one(record: &Record, game: &GameLine, moves: Option<&str>) -> String {
         Some(reason) => reason.to_string(),
         None => game.outcome.termination.to_string(),
     };
-    let end = moves.map_or_else(|| format!("{{{}}} {result}", why()), str::to_owned);
-    format!("{tags}\n{end}\n")
+    let (start, end) = match kept {
+        Some(kept) => (kept.start.as_str(), kept.moves.clone()),
+        None => ("", format!("{{{}}} {result}", why())),
+    };
+    format!("{tags}{start}\n{end}\n")
 }

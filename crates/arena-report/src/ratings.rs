@@ -14,7 +14,7 @@ pub struct Ratings {
 /// The rating of one agent, in Elo.
 #[derive(Debug, Clone, Copy)]
 pub struct Rating {
-    /// The mean of all agents is 0.
+    /// The mean is 0 of all agents but those that the results don't tie to the others: most often those that won or lost everything.
     pub elo: f64,
     /// Where it lies with 95 % confidence; unbounded where the games leave it open.
     pub interval: Interval,
@@ -56,16 +56,19 @@ impl Ratings {
         format!("{place}{}", if shared { "=" } else { "" })
     }
 
-    /// What it would take for another to lead, in a sentence.
+    /// What it would take for another to lead, in a sentence; or that nobody leads.
     pub fn lead(&self, record: &Record) -> Option<String> {
         self.lead_among(|agent| record.name(agent))
     }
 
     /// The same of agents that bear these names.
     pub fn lead_among<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
-        let games = self.fit.games_to_lose_lead().filter(|games| *games > 0)?;
+        let games = self.fit.games_to_lose_lead()?;
         let order = self.fit.order();
         let (first, second) = (name(order.first()?.0), name(order.get(1)?.0));
+        if games == 0 {
+            return Some(format!("nobody leads in Elo: {first} and {second} share the first place"));
+        }
         let games = if games == 1 { "1 game".to_owned() } else { format!("{games} games") };
         Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first} in Elo"))
     }

@@ -258,6 +258,19 @@ fn nothing_played_yet() {
 }
 
 #[test]
+fn a_name_is_no_formula_to_a_spreadsheet() {
+    let record = record("snake", Format::RoundRobin, &["=1+1", "-x", "@a,b", "a-b"], 2, 0);
+    expect![[r#"
+        rank,name,games,wins,losses,draws,points,score %
+        1,'=1+1,0,0,0,0,0,0.0
+        1,'-x,0,0,0,0,0,0.0
+        1,"'@a,b",0,0,0,0,0,0.0
+        1,a-b,0,0,0,0,0,0.0
+    "#]]
+    .assert_eq(&csv(&record));
+}
+
+#[test]
 fn files_for_other_programs() {
     let record = record("snake", Format::RoundRobin, &["a|b", "say \"hi\", c", "crash"], 2, 99);
     expect![[r#"
@@ -437,7 +450,7 @@ fn a_test_that_is_decided() {
         | 2 | older | -368 | -∞ +92 | 2 | 34 | 0 | 34 | 0 | 0 | 0.0 |
 
         ```
-        Elo: inf +/- nan, nElo: nan +/- nan
+        Elo: inf +/- -
         LOS: 100.00 %, DrawRatio: 0.00 %, PairsRatio: inf
         Ptnml(0-2): [0, 0, 0, 0, 17]
         LLR: 3.09 (-2.94, 2.94) [0.00, 50.00]
@@ -467,7 +480,7 @@ fn a_test_of_single_games() {
         | 1 | equal | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
 
         ```
-        Elo: 0.00 +/- 0.00, nElo: nan +/- nan
+        Elo: 0.00 +/- 0.00
         LOS: 50.00 %, DrawRatio: 100.00 %
         Games: 7, Wins: 0, Losses: 0, Draws: 7
         LLR: -0.14 (-2.94, 2.94) [0.00, 50.00]
@@ -494,8 +507,8 @@ fn a_test_that_is_never_decided() {
         | 1 | equal | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
 
         ```
-        Elo: 0.00 +/- 0.00, nElo: nan +/- nan
-        LOS: 50.00 %, DrawRatio: 100.00 %, PairsRatio: nan
+        Elo: 0.00 +/- 0.00
+        LOS: 50.00 %, DrawRatio: 100.00 %, PairsRatio: -
         Ptnml(0-2): [0, 0, 10, 0, 0]
         LLR: -0.40 (-2.94, 2.94) [0.00, 50.00]
         ```
@@ -506,6 +519,7 @@ fn a_test_that_is_never_decided() {
         | equal | 10/20 | · |
 
         - SPRT \[0.00, 50.00\]: undecided after 20 games, which is as many as there may be
+        - nobody leads in Elo: even and equal share the first place
     "#]].assert_eq(&markdown(&tested(&["even", "equal"], true, 10, 600)));
 }
 
@@ -533,6 +547,7 @@ fn an_adaptive_tournament_with_an_agent_that_crashes() {
         | crash | 0/18 | 0/18 | · |
 
         - all ratings are sure to ±100 Elo after 66 games, but for those that no result bounds on one side: crash
+        - nobody leads in Elo: even and equal share the first place
         - crash was disqualified in 36 of 36 games (36 × CRASHED); the first was game 1: exited with code 1
     "#]]
     .assert_eq(&markdown(&record));

@@ -46,6 +46,16 @@ impl Authority {
         }
     }
 
+    /// Tells callers apart whose `Idempotency-Key` is the same: who repeats a request is told the owner's key once more. Who shows nothing
+    /// is known by the address.
+    pub(crate) fn scope(self, address: Option<IpAddr>) -> String {
+        match self {
+            Authority::Administrator(_) => "administrator".to_owned(),
+            Authority::Owner => "owner".to_owned(),
+            Authority::Nobody => address.map(|address| address.to_string()).unwrap_or_default(),
+        }
+    }
+
     /// Lets everybody pass but those who show nothing.
     ///
     /// # Errors
@@ -63,5 +73,19 @@ impl Authority {
             Authority::Administrator(by) => Ok(arena.engine.take_down(by, action, detail).await?),
             Authority::Owner | Authority::Nobody => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_have_keys_of_their_own_and_the_administrator_is_one_everywhere() {
+        let [near, far]: [IpAddr; 2] = ["127.0.0.1", "2001:db8::1"].map(|text| text.parse().unwrap());
+        assert_ne!(Authority::Nobody.scope(Some(near)), Authority::Nobody.scope(Some(far)));
+        let at = |address| Authority::Administrator(Administrator { address }).scope(Some(address));
+        assert_eq!(at(near), at(far));
+        assert_ne!(at(near), Authority::Nobody.scope(Some(near)));
     }
 }

@@ -198,7 +198,8 @@ impl FromRequest<Arena> for Upload {
 }
 
 impl Upload {
-    /// Its body, and what makes it happen only once. `limit` is in bytes, and `limited_by` the setting that says so.
+    /// Its body, and what makes it happen only once: keys of different scopes are different keys. `limit` is in bytes, and
+    /// `limited_by` the setting that says so.
     ///
     /// # Errors
     /// See [`read_body`].
@@ -207,9 +208,10 @@ impl Upload {
         limit: usize,
         limited_by: &str,
         limits: &LimitSettings,
+        scope: &str,
     ) -> ApiResult<(Bytes, Option<Once>)> {
         let body = read_body(self.body, limit, limited_by, limits).await?;
-        let once = self.key.map(|key| once(&self.path_and_query, "", &key, &body));
+        let once = self.key.map(|key| once(&self.path_and_query, scope, &key, &body));
         Ok((body, once))
     }
 }

@@ -372,7 +372,7 @@ mod tests {
             "arena.toml",
             "[limits]\nbody_bytes = 7\n",
             expect![[
-                r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "ultimatum", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "millionaire", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "dining-cryptographers", options: {}, scoring: ["win-rate", "consecutive"] }]"#
+                r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "ultimatum", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "millionaire", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "dining-cryptographers", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "snake", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "chess", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "food-catcher", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "cherry-picker", options: {}, scoring: ["win-rate", "consecutive"] }]"#
             ]],
         );
         check(
@@ -398,9 +398,9 @@ mod tests {
         );
         check(
             "config.json",
-            r#"{"challenges":[{"name":"chess"}]}"#,
+            r#"{"challenges":[{"name":"checkers"}]}"#,
             expect![
-                "challenges: chess: no such challenge; there are: psi, ultimatum, millionaire, dining-cryptographers"
+                "challenges: checkers: no such challenge; there are: psi, ultimatum, millionaire, dining-cryptographers, snake, chess, food-catcher, cherry-picker"
             ],
         );
         check(

@@ -8,6 +8,7 @@ mod facts;
 mod folder;
 mod id;
 mod plan;
+mod redact;
 mod refusal;
 mod runner;
 mod settings;
@@ -27,12 +28,12 @@ use arena_match::tournament::{Journal, JournalError, REPLAYS, Record};
 use arena_match::{Launcher, logs};
 use hashlink::LruCache;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use facts::OnceFacts;
 use runner::Current;
 
-pub(crate) use agents::Source;
+pub(crate) use agents::{Source, steers};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
 pub(crate) use plan::Order;
@@ -74,7 +75,7 @@ struct Shared {
     /// Something was queued, let go of, or is to end.
     changed: Condvar,
     reading: Semaphore,
-    uploading: Semaphore,
+    uploading: Arc<Semaphore>,
 }
 
 /// What is known without looking at the disk.
@@ -199,7 +200,7 @@ impl Tournaments {
             state: Mutex::new(state),
             changed: Condvar::new(),
             reading: Semaphore::new(AT_ONCE),
-            uploading: Semaphore::new(AT_ONCE),
+            uploading: Arc::new(Semaphore::new(AT_ONCE)),
         }));
         let runner = Runner::start(tournaments.clone()).map_err(TournamentsError::Thread)?;
         Ok((tournaments, runner))
@@ -227,12 +228,12 @@ impl Tournaments {
         }
     }
 
-    /// A place for an upload, whose body is in memory for a while.
+    /// A place for an upload, whose body is in memory for a while, and then unpacked.
     ///
     /// # Errors
     /// When all are taken.
-    pub(crate) fn upload_place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
-        self.0.uploading.try_acquire().map_err(|_| Refusal::Busy)
+    pub(crate) fn upload_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.0.uploading).try_acquire_owned().map_err(|_| Refusal::Busy)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -276,13 +277,9 @@ impl Tournaments {
         once: Option<Once>,
     ) -> Result<Arc<AgentFacts>, Refusal> {
         let shared = &*self.0;
-        let _making = shared.making.lock();
         let once = once.as_ref().map(OnceFacts::of);
-        if let Some(Thing::Agent(id)) = self.made_before(once.as_ref())? {
-            return self.find_agent(id).ok_or_else(|| Refusal::NoAgent(id.to_string()));
-        }
-        if self.state().agents.len() >= shared.settings.agents {
-            return Err(Refusal::TooManyAgents(shared.settings.agents));
+        if let Some(facts) = self.agent_before(once.as_ref())? {
+            return Ok(facts);
         }
         match source {
             Source::Url(_) if !shared.settings.urls => return Err(Refusal::UrlsOff),
@@ -291,10 +288,27 @@ impl Tournaments {
         }
         let id = AgentId(shared.engine.draw_id());
         let made = (shared.engine.now(), once);
+        // Takes a while, and nobody else should wait for it. Who came first is seen afterwards.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
+        let _making = shared.making.lock();
+        if let Some(facts) = self.agent_before(facts.once.as_ref())? {
+            return Ok(facts);
+        }
         draft.finish()?;
         tracing::info!(agent = %id, "agent {id} is kept");
         Ok(self.state().add_agent(facts))
+    }
+
+    /// The agent that the same request made before.
+    ///
+    /// # Errors
+    /// When the key was used for another request, or there is none and no more may be kept.
+    fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, Refusal> {
+        if let Some(Thing::Agent(id)) = self.made_before(once)? {
+            return self.find_agent(id).map(Some).ok_or_else(|| Refusal::NoAgent(id.to_string()));
+        }
+        let most = self.0.settings.agents;
+        if self.state().agents.len() >= most { Err(Refusal::TooManyAgents(most)) } else { Ok(None) }
     }
 
     /// Says no where agents would run with less than namespaces of their own.
@@ -366,7 +380,8 @@ impl Tournaments {
         if agents.iter().any(|agent| matches!(agent.home, Home::Files { .. })) {
             self.check_sandbox()?;
         }
-        let facts = plan::facts(id, order, &agents, &plan, shared.engine.now(), once);
+        let nonce = shared.engine.draw_seed().reveal();
+        let facts = plan::facts(id, order, &agents, &plan, nonce, shared.engine.now(), once);
         let draft = folder::Draft::begin(&shared.tournaments, &id.to_string())?;
         folder::write_facts(draft.path(), &facts)?;
         let journal = Journal::create(draft.path(), plan).map_err(|error| match error {
@@ -537,23 +552,11 @@ impl Tournaments {
     /// What an agent wrote to stderr in a match, and what it got wrong, if that was kept.
     pub(crate) fn read_log(&self, id: TournamentId, number: usize, seat: usize) -> Option<String> {
         let bytes = std::fs::read(logs::path(&self.replay_path(id, number), seat)).ok()?;
-        Some(self.without_paths(&String::from_utf8_lossy(&bytes)).into_owned())
-    }
-
-    /// A text that doesn't tell where on this machine agents are.
-    pub(crate) fn without_paths<'t>(&self, text: &'t str) -> std::borrow::Cow<'t, str> {
-        let mut text = std::borrow::Cow::Borrowed(text);
-        for folder in [&self.0.agents, &self.0.tournaments] {
-            let (folder, name) = (folder.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
-            if text.contains(&*folder) {
-                text = text.replace(&*folder, &name).into();
-            }
-        }
-        text
+        Some(self.redacted(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 }
 
-/// A replay as it is told: without a word on where on this machine agents are.
+/// A replay as it is told.
 pub(crate) struct ReplayReader {
     lines: BufReader<File>,
     tournaments: Tournaments,
@@ -567,7 +570,7 @@ impl ReplayReader {
     pub(crate) fn next_lines(&mut self) -> io::Result<Option<String>> {
         let mut text = String::new();
         while text.len() < READ_BYTES && self.lines.read_line(&mut text)? > 0 {}
-        Ok((!text.is_empty()).then(|| self.tournaments.without_paths(&text).into_owned()))
+        Ok((!text.is_empty()).then(|| self.tournaments.redacted(&text).into_owned()))
     }
 }
 

@@ -128,8 +128,8 @@ pub enum ShapeError {
     /// Nobody decides who plays next.
     #[error("only an adaptive tournament goes on until ratings are sure, and this is a {0}")]
     NotAdaptive(Format),
-    /// Nothing is ever so sure.
-    #[error("ratings can be sure to more than 0 Elo, not to {0}")]
+    /// Nothing is ever so sure, or unsure.
+    #[error("ratings can be sure to a number of Elo above 0, not to {0}")]
     Margin(f64),
     /// Ratings of agents that haven't met can't be compared.
     #[error("{agents} agents need {least} games at least to be compared with each other, not {games}")]
@@ -177,7 +177,9 @@ impl Shape {
                 return Err(ShapeError::NotTwo { format, agents, seats });
             }
             Some(Stop::Margin(_)) if format != Format::Adaptive => return Err(ShapeError::NotAdaptive(format)),
-            Some(Stop::Margin(margin)) if margin.is_nan() || margin <= 0.0 => return Err(ShapeError::Margin(margin)),
+            Some(Stop::Margin(margin)) if !margin.is_finite() || margin <= 0.0 => {
+                return Err(ShapeError::Margin(margin));
+            }
             _ => {}
         }
         if format == Format::Adaptive {
@@ -295,8 +297,23 @@ mod tests {
             expect!["only an adaptive tournament goes on until ratings are sure, and this is a round-robin"],
         );
         check_stop(adaptive, 3, 9, 2, margin(9.0), expect!["18 games"]);
-        check_stop(adaptive, 3, 9, 2, margin(0.0), expect!["ratings can be sure to more than 0 Elo, not to 0"]);
-        check_stop(adaptive, 3, 9, 2, margin(f64::NAN), expect!["ratings can be sure to more than 0 Elo, not to NaN"]);
+        check_stop(adaptive, 3, 9, 2, margin(0.0), expect!["ratings can be sure to a number of Elo above 0, not to 0"]);
+        check_stop(
+            adaptive,
+            3,
+            9,
+            2,
+            margin(f64::NAN),
+            expect!["ratings can be sure to a number of Elo above 0, not to NaN"],
+        );
+        check_stop(
+            adaptive,
+            3,
+            9,
+            2,
+            margin(f64::INFINITY),
+            expect!["ratings can be sure to a number of Elo above 0, not to inf"],
+        );
         check_stop(
             adaptive,
             3,

@@ -96,7 +96,7 @@ pub struct ModelArgs {
     /// Address of the endpoint, before /chat/completions or /v1/messages [default: that of the API's maker]
     #[arg(long, value_name = "URL", requires = "model", value_parser = base_url)]
     pub api_base: Option<String>,
-    /// Requests to the endpoint at most.
+    /// Requests to the endpoint at most [default: 50]
     #[arg(
         long,
         value_name = "N",

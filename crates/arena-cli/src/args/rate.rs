@@ -30,13 +30,13 @@ pub struct RateArgs {
     /// Files and folders with results.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// As comma-separated values, for spreadsheets: every number by itself and not rounded.
+    /// As comma-separated values, for spreadsheets: every number by itself, with up to six decimals.
     #[arg(long, conflicts_with_all = ["markdown", "json"])]
     pub csv: bool,
     /// As a table in Markdown.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Bradley-Terry: the mean of the ratings.
+    /// Bradley-Terry: the mean of the ratings, but for those of agents that won or lost everything.
     #[arg(long, value_name = "ELO", default_value_t = 0.0, allow_negative_numbers = true, value_parser = rating)]
     pub mean: f64,
     /// Bradley-Terry: estimate what the first of two seats is worth, White's in chess.

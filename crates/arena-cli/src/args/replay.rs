@@ -16,6 +16,17 @@ Examples:
   arena replay show game.jsonl --play --pace 500 --epoch 40
   arena replay show game.jsonl --json           header and result as JSON")]
     Show(ShowArgs),
+    /// Show replays in the browser.
+    #[command(after_help = "\
+Examples:
+  arena replay serve game.jsonl                 one replay
+  arena replay serve games                      all replays in a folder and below it, with a list
+  arena replay serve games --port 8080          not on just any free port
+
+It prints one line on stdout: replays are at http://127.0.0.1:PORT/
+Only this machine can ask for it. Ctrl-C ends it. Keys in the browser: Space plays and pauses, arrows step (with Shift by ten), Home
+and End go to the ends, N and P to what went wrong next and before. Replays are never loaded as a whole, so long ones open at once.")]
+    Serve(ServeArgs),
     /// Play replays again by the rules, and say whether everything comes out the same.
     #[command(after_help = "\
 Examples:
@@ -34,15 +45,19 @@ the exit code is 11, after all have been looked at.")]
     #[command(after_help = "\
 Examples:
   arena replay export game.jsonl --format reference > replay.jsonl
-  arena replay export game.jsonl --format pgn --out game.pgn")]
+  arena replay export game.jsonl --format pgn --out game.pgn
+  arena replay export game.jsonl --format html --out game
+
+What --format html writes is a folder that any web host can serve as it is; the host should answer requests for ranges of
+bytes, as most do. Files opened without a host can't load each other: arena replay serve shows replays here.")]
     Export {
         /// The replay.
         file: PathBuf,
         /// Which format.
         #[arg(long, value_enum)]
         format: Format,
-        /// Where to write it [default: stdout]
-        #[arg(long, value_name = "FILE")]
+        /// Where to write it; for html a folder, which is made [default: stdout]
+        #[arg(long, value_name = "FILE|DIR", required_if_eq("format", "html"))]
         out: Option<PathBuf>,
     },
 }
@@ -63,6 +78,17 @@ pub struct ShowArgs {
     pub pace: u64,
 }
 
+/// Options of `arena replay serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// A replay, or a folder with replays.
+    #[arg(value_name = "FILE|DIR")]
+    pub path: PathBuf,
+    /// Port on 127.0.0.1 to listen on; 0 is any that is free.
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+}
+
 /// Formats of replays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -70,4 +96,6 @@ pub enum Format {
     Reference,
     /// Portable Game Notation, of chess only.
     Pgn,
+    /// A folder for a web host: the replay with a viewer.
+    Html,
 }

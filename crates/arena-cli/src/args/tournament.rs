@@ -174,19 +174,19 @@ pub struct StandingsArgs {
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// As comma-separated values, for spreadsheets.
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "json")]
     pub csv: bool,
     /// As a table in Markdown.
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "json")]
     pub markdown: bool,
     /// As a report with pictures: one page that needs nothing else.
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "json")]
     pub html: bool,
     /// A picture alone, for a README or a page: light or dark as its reader's screen.
-    #[arg(long, group = "form", value_enum, value_name = "PICTURE")]
+    #[arg(long, group = "form", conflicts_with = "json", value_enum, value_name = "PICTURE")]
     pub svg: Option<PictureArg>,
     /// The games in Portable Game Notation: with moves if it is chess and replays were kept, else results alone, for rating tools.
-    #[arg(long, group = "form")]
+    #[arg(long, group = "form", conflicts_with = "json")]
     pub pgn: bool,
 }
 

@@ -78,7 +78,8 @@ fn check_place(facts: &NewLeagueAgent, known: &[LeagueAgent], args: &AddArgs) ->
     let Some(namesake) = namesake else { return Ok(()) };
     let (name, path, league) = (&facts.name, &namesake.facts.path, &args.name);
     if namesake.facts == *facts {
-        let sentence = format!("{name} is in league {league} already, as it is");
+        let others = if args.agents.len() > 1 { "; none of the agents was added, so leave it out" } else { "" };
+        let sentence = format!("{name} is in league {league} already, as it is{others}");
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     // At the same place it is the same agent, whatever has become of it.

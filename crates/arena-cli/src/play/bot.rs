@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Played;
 use super::game::{Said, State};
-use super::news::{Inbox, Message};
+use super::news::{Inbox, Kind, Message};
 use super::seat::{Refusal, Seat};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
@@ -27,6 +27,9 @@ const WAY: Duration = Duration::from_millis(100);
 
 /// How often in a row a bot is shown what was refused, without anything else being new.
 const LESSONS: u32 = 10;
+
+/// How the arena refuses an answer that isn't wrong, but is of no use any more.
+const PASSED: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
 
 /// How much of the end of its log is shown of a bot that failed, in lines.
 const LOG_LINES: usize = 10;
@@ -85,8 +88,9 @@ impl Bot {
             (None, Course::Lost(why)) => why,
             (None, Course::Over) => return Ok(Played::ToTheEnd),
         };
-        // The others shouldn't have to wait for somebody who won't come back.
-        let resigned = match seat.resign(&why)? {
+        // The others shouldn't have to wait for somebody who won't come back. What the bot wrote is its owner's alone.
+        let reason = log.verdict.as_ref().map_or("the arena refused its actions", |(verdict, _)| verdict.name());
+        let resigned = match seat.resign(reason)? {
             true => ", and resigned",
             false => "",
         };
@@ -176,6 +180,12 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
             match Said::read(message) {
                 Some(Said::Start { config, .. }) => solo.introduce(&config).map_err(explain)?,
                 Some(Said::State(state)) => last = Some((state, message)),
+                // Somebody else is asked by now.
+                Some(Said::Public { public_state, asked }) if !asked.contains(&seat.you) => {
+                    last = last.filter(|(state, _)| state.world_state.get("epoch") == public_state.get("epoch"));
+                }
+                // What this seat has said to the operator since was the answer, whoever gave it.
+                None if message.channel == Kind::Operator && message.from == seat.you => last = None,
                 Some(Said::Disqualified { disqualified, reason, detail }) if disqualified == seat.you => {
                     return Ok(Course::Lost(format!("the arena disqualified it, {reason}: {detail}")));
                 }
@@ -201,8 +211,11 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
             // An answer that counts for nothing does nothing.
             None => "[]".to_owned(),
         };
-        if let Some(refusal) = seat.act("actions", &actions)? {
-            return Ok(Course::Lost(format!("the arena refused its actions: {refusal}")));
+        match seat.act("actions", &actions)? {
+            // Too late, or twice: the game goes on without this answer.
+            Some(Refusal { code: Some(code), .. }) if PASSED.contains(&code.as_str()) => {}
+            Some(refusal) => return Ok(Course::Lost(format!("the arena refused its actions: {refusal}"))),
+            None => {}
         }
     }
 }

@@ -9,11 +9,13 @@ mod spent;
 mod transcript;
 mod turn;
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Played;
+use super::game::Said;
 use super::news::{Inbox, Message, Next};
 use super::seat::Seat;
 use crate::args::{Api, ModelArgs};
@@ -24,10 +26,13 @@ use endpoint::Endpoint;
 use prompt::{Fence, Tool, Want};
 use spent::{Limits, Spent};
 use transcript::Transcript;
-use turn::{CallResult, Question, Reply, Turn};
+use turn::{CallResult, Question, Reply, Turn, Usage};
 
 /// For how long the first messages are waited for before the model is asked all the same.
 const OPENING: Duration = Duration::from_secs(2);
+
+/// What a token is taken for where the endpoint doesn't count them: about what English text and JSON have.
+const BYTES_A_TOKEN: usize = 4;
 
 /// A language model that is about to play.
 pub struct Model {
@@ -131,7 +136,7 @@ impl Model {
             if !told.is_empty() {
                 turns.push(Turn::Told(told));
             }
-            let Some(reply) = self.ask(&system, &tools, &turns, deadline)? else {
+            let Some(reply) = self.ask(&system, &tools, &turns, deadline, inbox.called_off())? else {
                 self.stop(seat, "--max-time")?;
                 return Ok(Played::Left);
             };
@@ -160,6 +165,7 @@ impl Model {
         tools: &[Tool],
         turns: &[Turn],
         deadline: Option<Instant>,
+        called_off: &AtomicBool,
     ) -> Result<Option<Reply>, Failure> {
         let question =
             Question { model: &self.name, system, tools, turns, temperature: self.temperature, seed: self.seed };
@@ -169,10 +175,19 @@ impl Model {
         self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
         let asked = Instant::now();
         let transcript = &mut self.transcript;
-        let answer = self.endpoint.ask(&question, deadline, |why, pause| {
+        let answer = self.endpoint.ask(&question, deadline, called_off, |why, pause| {
             transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
         })?;
-        let Some(answer) = answer else { return Ok(None) };
+        let Some(mut answer) = answer else { return Ok(None) };
+        if answer.reply.usage == Usage::default() {
+            if !self.spent.is_estimated {
+                note("the endpoint doesn't say how many tokens it takes: they are estimated, at 4 bytes each");
+            }
+            self.spent.is_estimated = true;
+            let of = |bytes: usize| bytes.div_ceil(BYTES_A_TOKEN) as u64;
+            answer.reply.usage =
+                Usage { input: of(answer.asked_bytes), output: of(answer.reply.raw.to_string().len()) };
+        }
         let cost = self.spent.add(answer.reply.usage);
         self.transcript.note(
             "response",
@@ -243,8 +258,9 @@ fn hear(
             Wait::ForNews => deadline,
         };
         let (mut messages, goes_on) = inbox.gather(until)?;
-        // It knows what it has said and done itself.
-        messages.retain(|message| message.from != seat.you);
+        // It knows what it has said and done itself; and what onlookers see of a game, it sees when it is asked.
+        messages
+            .retain(|message| message.from != seat.you && !matches!(Said::read(message), Some(Said::Public { .. })));
         let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if !messages.is_empty() || !goes_on || wait != Wait::ForNews || is_late {
             seat.look_for_others()?;

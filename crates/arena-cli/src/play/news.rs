@@ -154,6 +154,11 @@ impl Inbox {
         self.sender.clone()
     }
 
+    /// Raised when whoever started all this wants to stop.
+    pub fn called_off(&self) -> &AtomicBool {
+        &self.called_off
+    }
+
     /// How the session ended, as far as is known.
     pub fn ending(&self) -> Ending {
         self.ending.clone().unwrap_or_default()
@@ -166,10 +171,7 @@ impl Inbox {
     pub fn next(&mut self, until: Option<Instant>) -> Result<Next, Failure> {
         loop {
             if self.called_off.load(Ordering::Relaxed) {
-                return Err(Failure::new(
-                    Exit::Interrupted,
-                    "called off; the seat stays yours, and the session goes on without you",
-                ));
+                return Err(called_off());
             }
             let now = Instant::now();
             let is_last = self.ended == [true; 2] || self.ending_since.is_some_and(|since| now >= since + LAST_WORDS);
@@ -223,6 +225,11 @@ impl Inbox {
             }
         }
     }
+}
+
+/// Whoever started all this wants to stop.
+pub fn called_off() -> Failure {
+    Failure::new(Exit::Interrupted, "called off; the seat stays yours, and the session goes on without you")
 }
 
 #[cfg(test)]

@@ -149,6 +149,11 @@ impl Seat {
             );
             return Err(Failure::new(Exit::Refused, sentence));
         };
+        if arena.lacks_key() {
+            let sentence =
+                "this arena asks for keys: take the seat up with --auth KEY, the key that the join was answered with";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
         let metadata = arena.metadata(Some(&listed.challenge_type))?.read()?;
         Ok(Seat {
             arena: arena.clone().holding_out(OUTAGE),

@@ -24,6 +24,8 @@ pub enum Kind {
     Replay,
     /// The result of a match, which was added.
     Game(About),
+    /// The standings that a tournament prints behind its games.
+    Standings,
     /// Something else.
     Other,
 }
@@ -56,6 +58,8 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 struct Head {
     arena_tournament: Option<IgnoredAny>,
     arena_replay: Option<IgnoredAny>,
+    standings: Option<IgnoredAny>,
+    cross_table: Option<IgnoredAny>,
 }
 
 /// The parts that matter of a result in a journal.
@@ -133,6 +137,7 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
     match serde_json::from_slice::<Head>(line) {
         Ok(Head { arena_tournament: Some(_), .. }) => Ok(Kind::Journal),
         Ok(Head { arena_replay: Some(_), .. }) => Ok(Kind::Replay),
+        Ok(Head { standings: Some(_), cross_table: Some(_), .. }) => Ok(Kind::Standings),
         _ if serde_json::from_slice::<IgnoredAny>(line).is_ok() => Ok(Kind::Other),
         _ => Err(Wrong::NoJson),
     }
@@ -249,6 +254,7 @@ mod tests {
         let kind = |line: &str| format!("{:?}", take(line.as_bytes(), &mut Games::default(), &mut Sides::default()));
         assert_eq!(kind(r#"{"arena_tournament":1,"agents":[{"name":"a"}]}"#), "Ok(Journal)");
         assert_eq!(kind(r#"{"arena_replay":1,"agents":[]}"#), "Ok(Replay)");
+        assert_eq!(kind(r#"{"game":"snake","standings":[],"cross_table":[]}"#), "Ok(Standings)");
         assert_eq!(kind(r#"{"epoch":1}"#), "Ok(Other)");
         assert_eq!(kind(r#"{"epo"#), "Err(NoJson)");
     }

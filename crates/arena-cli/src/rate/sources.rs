@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use super::games::{Games, Played, is_seed};
 use super::lines::{self, About, Kind, Sides, Wrong, next_line};
 use super::pgn::{self, End, is_pgn};
 use crate::exit::{Exit, Failure};
+use crate::last_line::last_line;
 
 /// How much is read at once. More than is needed to tell what a file is.
 const BUFFER: usize = 64 << 10;
@@ -234,6 +235,8 @@ impl Sources {
                     found = true;
                     self.about(about);
                 }
+                // They come of the games before them.
+                Ok(Kind::Standings) => {}
                 Ok(_) => others += 1,
                 Err(Wrong::NoJson) if found && !is_whole => {
                     self.remark(path, "breaks off in the middle of a line; the lines before it count");
@@ -338,24 +341,6 @@ impl Sources {
 
     fn remark(&mut self, path: &Path, what: &str) {
         self.remarks.push(format!("{} {what}", path.display()));
-    }
-}
-
-/// The last line of a file, without its end. The file is read from behind, since replays are long.
-fn last_line(file: &mut File) -> io::Result<Vec<u8>> {
-    let length = file.seek(SeekFrom::End(0))?;
-    let mut size = (BUFFER as u64).min(length);
-    loop {
-        file.seek(SeekFrom::Start(length - size))?;
-        let mut end = Vec::new();
-        file.by_ref().take(size).read_to_end(&mut end)?;
-        let whole = end.trim_ascii_end().len();
-        let begin = end[..whole].iter().rposition(|byte| *byte == b'\n');
-        if begin.is_some() || size == length {
-            end.truncate(whole);
-            return Ok(end.split_off(begin.map_or(0, |at| at + 1)));
-        }
-        size = (size * 4).min(length);
     }
 }
 

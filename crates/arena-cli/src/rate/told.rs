@@ -95,7 +95,7 @@ impl Rated {
         format!("{}{}", row.rank.place, if is_shared { "=" } else { "" })
     }
 
-    /// The table for spreadsheets: every number by itself, and as exact as it is. An end that is open is empty.
+    /// The table for spreadsheets: every number by itself, with as many decimals as can mean something. An end that is open is empty.
     pub fn numbers(&self) -> Grid {
         let header = [
             "rank",
@@ -119,29 +119,31 @@ impl Rated {
             "openskill_sigma",
             "openskill_ordinal",
         ];
-        let exact = |number: f64| if number.is_finite() { number.to_string() } else { String::new() };
+        // What is 0 but for the order of additions is 0, and without a sign.
+        let rounded = |number: f64| (number * 1e6).round() / 1e6 + 0.0;
+        let decimal = |number: f64| if number.is_finite() { rounded(number).to_string() } else { String::new() };
         let rows = self.standings.rows.iter().map(|row| {
             vec![
                 row.rank.place.to_string(),
                 self.name(row.agent).to_owned(),
-                exact(row.rating),
-                exact(row.interval.low),
-                exact(row.interval.high),
+                decimal(row.rating),
+                decimal(row.interval.low),
+                decimal(row.interval.high),
                 row.rank.best.to_string(),
                 row.rank.worst.to_string(),
-                exact(row.tally.points),
+                decimal(row.tally.points),
                 row.tally.games.to_string(),
                 row.tally.wins.to_string(),
                 row.tally.draws.to_string(),
                 row.tally.losses.to_string(),
-                exact(row.tally.points / row.tally.games as f64),
-                exact(row.elo),
-                exact(row.glicko2.rating),
-                exact(row.glicko2.deviation),
-                exact(row.glicko2.volatility),
-                exact(row.openskill.mu),
-                exact(row.openskill.sigma),
-                exact(row.openskill.ordinal()),
+                decimal(row.tally.points / row.tally.games as f64),
+                decimal(row.elo),
+                decimal(row.glicko2.rating),
+                decimal(row.glicko2.deviation),
+                decimal(row.glicko2.volatility),
+                decimal(row.openskill.mu),
+                decimal(row.openskill.sigma),
+                decimal(row.openskill.ordinal()),
             ]
         });
         Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
@@ -278,11 +280,14 @@ impl Rated {
         remarks
     }
 
-    /// What it would take for another to lead.
+    /// What it would take for another to lead; or that nobody does.
     fn lead(&self) -> Option<String> {
-        let games = self.standings.games_to_lose_lead.filter(|games| *games > 0)?;
+        let games = self.standings.games_to_lose_lead?;
         let [first, second, ..] = self.standings.rows[..] else { return None };
         let (first, second) = (self.name(first.agent), self.name(second.agent));
+        if games == 0 {
+            return Some(format!("nobody leads: {first} and {second} share the first place"));
+        }
         let games = counted(games, "game", "games");
         Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first}"))
     }

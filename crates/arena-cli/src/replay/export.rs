@@ -1,4 +1,4 @@
-//! `arena replay export`: to a file or to stdout.
+//! `arena replay export`: to a file or to stdout. Folders for web hosts are `html`'s.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -6,16 +6,19 @@ use std::path::Path;
 
 use arena_match::{ReplayError, export_pgn, export_reference};
 
-use super::{bad, open_file};
+use super::{bad, html, open_file};
 use crate::args::Format;
 use crate::exit::{Exit, Failure};
 
 pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failure> {
-    let from = open_file(file)?;
-    let export = |to: &mut dyn Write| match format {
-        Format::Reference => export_reference(from, to).map(|_| ()),
-        Format::Pgn => export_pgn(from, to),
+    let write = match (format, out) {
+        (Format::Reference, _) => |from, to: &mut dyn Write| export_reference(from, to).map(|_| ()),
+        (Format::Pgn, _) => |from, to: &mut dyn Write| export_pgn(from, to),
+        (Format::Html, Some(folder)) => return html::run(file, folder),
+        (Format::Html, None) => return Err(Failure::new(Exit::Usage, "--format html needs a folder: --out DIR")),
     };
+    let from = open_file(file)?;
+    let export = |to: &mut dyn Write| write(from, to);
     let Some(path) = out else {
         return match export(&mut BufWriter::new(io::stdout().lock())) {
             // A reader that has gone is not a failure.
@@ -43,7 +46,7 @@ pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failur
     })
 }
 
-fn is_same(a: &Path, b: &Path) -> bool {
+pub fn is_same(a: &Path, b: &Path) -> bool {
     match (a.canonicalize(), b.canonicalize()) {
         (Ok(a), Ok(b)) => a == b,
         _ => false,

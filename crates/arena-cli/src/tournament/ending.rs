@@ -5,6 +5,7 @@ use arena_tournament::{Format, Stop};
 
 use crate::args::{SprtPart, TournamentArgs};
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 /// What ends it before its last game, if anything does.
 pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
@@ -30,6 +31,11 @@ pub fn rounds(
         (Format::Adaptive, Some(_), _) => {
             return Err(usage("an adaptive tournament has no rounds; --games N says how many games it has"));
         }
+        (Format::Adaptive, None, Some(games)) if (games as usize) < games_a_meeting => {
+            return Err(usage(format_args!(
+                "a meeting is {games_a_meeting} games, and --games {games} is less; --no-pairs makes it a single game"
+            )));
+        }
         (Format::Adaptive, None, games) => games.map(|games| games as usize / games_a_meeting),
         (_, _, Some(_)) => {
             return Err(usage(format_args!("--games is for --format adaptive; a {format} has --rounds")));
@@ -38,6 +44,17 @@ pub fn rounds(
     };
     let usual = || if stop.is_some() { format.many_rounds(agents) } else { format.usual_rounds(agents) };
     Ok(rounds.unwrap_or_else(usual))
+}
+
+/// Says so where less is played than was asked for, as it isn't a whole number of meetings.
+pub fn tell_rounded(args: &TournamentArgs, games_a_meeting: usize) {
+    let Some(asked) = args.games.map(|games| games as usize) else { return };
+    let games = asked - asked % games_a_meeting;
+    if games < asked {
+        output::note(&format!(
+            "a meeting is {games_a_meeting} games, so {games} are played at most, and not {asked}; --no-pairs makes it a single game"
+        ));
+    }
 }
 
 fn sprt(parts: &[SprtPart]) -> Result<Sprt, Failure> {

@@ -80,6 +80,7 @@ fn every_verb_has_help_with_examples() {
         league list
         agent check
         replay show
+        replay serve
         replay verify
         replay export
         challenges metadata

@@ -20,6 +20,7 @@ mod program;
 mod python_client;
 mod rate;
 mod replay;
+mod replay_web;
 mod tournament;
 mod trouble;
 mod users;

@@ -81,6 +81,11 @@ impl Running {
 
     /// [`Running::start`], with these variables in its environment.
     pub fn start_with(args: &[&str], environment: &[(&str, &str)]) -> Running {
+        Running::start_saying("arena listens on ", args, environment)
+    }
+
+    /// [`Running::start_with`], where the line that says the address has another beginning.
+    pub fn start_saying(beginning: &str, args: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = arena(args);
         command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -99,7 +104,7 @@ impl Running {
             }
         });
         let mut running = Running { child, stdout: lines, stderr: Some(stderr), url: String::new() };
-        running.url = running.line_after("arena listens on ");
+        running.url = running.line_after(beginning);
         running
     }
 

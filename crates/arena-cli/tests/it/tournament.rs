@@ -199,6 +199,42 @@ fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
 }
 
 #[test]
+fn files_that_change_while_an_agent_plays_end_the_tournament() {
+    let lab = Lab::new();
+    let agents = [lab.bot("a", 1, 0.02), lab.bot("b", 2, 0.02), lab.bot("c", 3, 0.02)];
+    let whole = run_all(&lab.begin(&agents, "whole", &["--rounds", "2"]));
+    assert_eq!(whole.code, 0, "{whole:#?}");
+    let told = |ended: std::process::Output, out: &str| {
+        let stderr = String::from_utf8(ended.stderr).unwrap().replace(&lab.text(out), "OUT");
+        assert_eq!(ended.status.code(), Some(13), "{stderr}");
+        stderr
+    };
+    let same = fs::read(lab.path("b.py")).unwrap();
+    let changed = || {
+        lab.bot("b", 4, 0.02);
+    };
+    let removed = || fs::remove_file(lab.path("b.py")).unwrap();
+    let changes: [(&str, &dyn Fn()); 2] = [("changed", &changed), ("removed", &removed)];
+    for (out, change) in changes {
+        let child = start(&lab.begin(&agents, out, &["--rounds", "2", "--concurrency", "2"]));
+        wait_for_lines(&lab.journal(out), 3);
+        change();
+        let stderr = told(child.wait_with_output().unwrap(), out);
+        expect![[r#"
+            error: the files of b have changed since the tournament began (or are gone); put them back, or go on with `arena tournament resume OUT --accept-changed`
+        "#]]
+        .assert_eq(&stderr);
+        // No game of the other version counts, so the tournament ends as if nothing had been.
+        let so_far = lab.results(out);
+        assert!(so_far.len() < lab.results("whole").len());
+        assert!(so_far.iter().all(|line| lab.results("whole").contains(line)), "{so_far:#?}");
+        fs::write(lab.path("b.py"), &same).unwrap();
+        let resumed = run(&["tournament", "resume", &lab.text(out)]);
+        assert_eq!((resumed.code, lab.results(out)), (0, lab.results("whole")), "{resumed:#?}");
+    }
+}
+
+#[test]
 fn a_folder_is_one_tournaments_and_one_process() {
     let lab = Lab::new();
     let agents = [lab.bot("a", 1, 0.01), lab.bot("b", 2, 0.01)];
@@ -460,8 +496,22 @@ fn what_no_tournament_can_be_is_told() {
         &[&a, &b, &c],
         &["--format", "adaptive", "--until-margin", "0"],
         expect![[r#"
-        error: ratings can be sure to more than 0 Elo, not to 0
+        error: ratings can be sure to a number of Elo above 0, not to 0
     "#]],
+    );
+    check(
+        &[&a, &b, &c],
+        &["--format", "adaptive", "--until-margin", "inf"],
+        expect![[r#"
+        error: ratings can be sure to a number of Elo above 0, not to inf
+    "#]],
+    );
+    check(
+        &[&a, &b],
+        &["--format", "adaptive", "--games", "1"],
+        expect![[r#"
+            error: a meeting is 2 games, and --games 1 is less; --no-pairs makes it a single game
+        "#]],
     );
     check(
         &[&a, &b],
@@ -476,6 +526,34 @@ fn what_no_tournament_can_be_is_told() {
         error: chess is played by 2 agents, and not by 3
     "#]]
     .assert_eq(&chess.stderr);
+}
+
+#[test]
+fn chess_from_another_position_says_so_in_pgn() {
+    let lab = Lab::new();
+    let agents = ["a", "b"].map(|name| format!("--agent={}", lab.bot(name, 1, 0.0)));
+    let fen = "fen=4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
+    let out = lab.text("out");
+    let args = ["tournament", "run", "chess", "--seed", "3", "--no-pairs", "--replays", "--set", fen, "--out", &out];
+    let played = run_all(&[&args.map(str::to_owned)[..], &agents].concat());
+    assert_eq!(played.code, 0, "{played:#?}");
+    expect![[r#"
+        [Event "chess round-robin"]
+        [Site "?"]
+        [Date "????.??.??"]
+        [Round "1.1"]
+        [White "a"]
+        [Black "b"]
+        [Result "0-1"]
+        [Termination "rules infraction"]
+        [Seed "fca74f0a6b72efe00dc2cf6d900008602366417e5ff007d9940c1cf265197ff1"]
+        [SetUp "1"]
+        [FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"]
+
+        {ILLEGAL_MOVE} 0-1
+
+    "#]]
+    .assert_eq(&lab.standings("out", &["--pgn"]));
 }
 
 #[test]

@@ -158,6 +158,27 @@ async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
 }
 
 #[tokio::test]
+async fn a_session_that_cannot_be_woken_delays_no_other() {
+    let (lab, folder) = (Lab::new(6), TempDir::new().expect("a temp folder"));
+    let before = engine(&lab, &folder).await;
+    let (_, invites) = create_of(&before, "bell").await;
+    join(&before, invites[0]).await;
+    let (psi, _) = create(&before).await;
+    let removed_at = lab.now().plus_ms(600_000);
+    drop(before);
+
+    // Bells aren't hosted any more, so nobody can ring this one.
+    let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    let hosted = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+    let after = Engine::new(store, [hosted], LIMITS, lab.environment()).await.expect("the store can be read");
+    lab.advance_ms(590_000);
+    assert_eq!(after.wake_due().await.expect("the store can be read"), Some(removed_at));
+    lab.advance_ms(10_000);
+    after.wake_due().await.expect("the store can be read");
+    assert_eq!(status(&after, psi).await, None);
+}
+
+#[tokio::test]
 async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
     let (lab, folder) = (Lab::new(5), TempDir::new().expect("a temp folder"));
     let engine = engine(&lab, &folder).await;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use arena_model::{AgentId, Rejected, UpdateMode};
+use arena_model::{AgentId, Rejected, Seat, Seed, Setup, UpdateMode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -58,6 +58,22 @@ pub struct HeaderLine {
     pub config: Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatLine>,
+}
+
+impl HeaderLine {
+    /// What each seat plays as, where the game names its sides. That follows from the seed; where it can't be played today, it stays
+    /// open.
+    pub fn sides(&self) -> Vec<Option<&'static str>> {
+        let game = || {
+            let agents = self.agents.iter().map(|agent| agent.agent_id.parse()).collect::<Result<_, _>>().ok()?;
+            let seed = Seed::from_revealed(&self.seed)?;
+            arena_catalogue::game(&self.game)?.start(&self.options, Setup { seed, agents }).ok()
+        };
+        match game() {
+            Some(game) => (0..self.agents.len()).map(|seat| game.side(Seat(seat))).collect(),
+            None => vec![None; self.agents.len()],
+        }
+    }
 }
 
 /// An agent in the header.
@@ -150,6 +166,7 @@ pub struct Replay<R> {
     pub header: HeaderLine,
     from: R,
     line: usize,
+    end: u64,
     text: String,
     last_epoch: u64,
     is_over: bool,
@@ -177,7 +194,7 @@ impl<R: BufRead> Replay<R> {
             }
         }
         let header: HeaderLine = serde_json::from_str(text.trim_ascii_end()).map_err(|error| foreign(told(&error)))?;
-        Ok(Replay { header, from, line: 1, text, last_epoch: 0, is_over: false })
+        Ok(Replay { header, from, line: 1, end: text.len() as u64, text, last_epoch: 0, is_over: false })
     }
 
     /// The line that was read last, as it is.
@@ -188,6 +205,11 @@ impl<R: BufRead> Replay<R> {
     /// The number of the line that was read last, from 1.
     pub fn line(&self) -> usize {
         self.line
+    }
+
+    /// Where the line that was read last ends: how many bytes of the replay have been read.
+    pub fn end(&self) -> u64 {
+        self.end
     }
 
     /// The ids of the agents, in the order of their seats.
@@ -208,6 +230,7 @@ impl<R: BufRead> Replay<R> {
         self.text.clear();
         self.line += 1;
         read_line(&mut self.from, &mut self.text, self.line)?;
+        self.end += self.text.len() as u64;
         let wrong = |line: usize, what: String| ReplayError::Line { line, what };
         match (self.is_over, self.text.trim_ascii().is_empty()) {
             (true, true) => return Ok(None),

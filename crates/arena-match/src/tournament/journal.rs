@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::FILE;
@@ -55,6 +56,9 @@ pub enum JournalError {
         /// Why.
         source: io::Error,
     },
+    /// Its folder is gone, or the journal in it.
+    #[error("the tournament's folder {} was removed while it was played", .0.display())]
+    Removed(PathBuf),
     /// Writing failed.
     #[error("{} can't be written: {source}", path.display())]
     Write {
@@ -83,7 +87,9 @@ impl Journal {
         first.push(b'\n');
         // A plan is there as a whole or not at all.
         let draft = folder.join(format!("{FILE}.new"));
-        let mut file = File::create(&draft).map_err(cannot)?;
+        // What a journal holds grows at its end only, also after a line that failed was cut off.
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
         file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
         fs::rename(&draft, &path).and_then(|()| lock.sync_all()).map_err(cannot)?;
         Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, _lock: lock })
@@ -173,6 +179,10 @@ impl Journal {
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
         let mut bytes = serde_json::to_vec(line).map_err(|error| cannot(error.into()))?;
         bytes.push(b'\n');
+        // What is written to a file that nobody can open any more is lost, and no error says so.
+        if self.file.metadata().map_err(cannot)?.nlink() == 0 {
+            return Err(JournalError::Removed(self.folder.clone()));
+        }
         if let Err(error) = self.file.write_all(&bytes).and_then(|()| self.file.sync_data()) {
             // A line that isn't there as a whole mustn't be there at all. If that fails too, the next one to open it sees to it.
             let _ = self.file.set_len(self.length);
@@ -204,5 +214,58 @@ fn lock(folder: &Path) -> Result<File, JournalError> {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(cannot(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_model::Seed;
+    use arena_tournament::{Format, Shape};
+
+    use super::super::plan::{Entrant, Reach};
+    use super::*;
+    use crate::message::Dialect;
+
+    fn plan() -> Plan {
+        let entrant = |name: &str| Entrant {
+            name: name.to_owned(),
+            version: None,
+            path: name.to_owned(),
+            dialect: Dialect::default(),
+            reach: Reach::Url(format!("http://127.0.0.1/{name}")),
+            files: Vec::new(),
+            sha256: None,
+        };
+        let seed = Seed::from_number(5);
+        let shape =
+            Shape { format: Format::RoundRobin, agents: 2, rounds: 1, seats: 2, paired: true, stop: None, seed };
+        let game = arena_catalogue::game("snake").unwrap();
+        Plan::new(game, vec![entrant("a"), entrant("b")], &shape)
+    }
+
+    fn changed(agent: &str) -> ChangedLine {
+        ChangedLine { agent: agent.to_owned(), sha256: None }
+    }
+
+    #[test]
+    fn what_follows_a_line_that_was_cut_off_stands_right_behind_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), plan()).unwrap();
+        // As a disk that is full leaves it, and as it is cleared up.
+        journal.file.write_all(b"{\"half").unwrap();
+        journal.file.set_len(journal.length).unwrap();
+        journal.accept(changed("b")).unwrap();
+        drop(journal);
+        let record = Journal::look(folder.path()).unwrap();
+        assert_eq!((record.changes, record.cut_off), (vec![changed("b")], 0));
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_takes_no_more_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), plan()).unwrap();
+        fs::remove_dir_all(folder.path()).unwrap();
+        let error = journal.accept(changed("b")).unwrap_err();
+        assert!(matches!(error, JournalError::Removed(removed) if removed == folder.path()));
     }
 }

@@ -12,6 +12,7 @@ use super::REPLAYS;
 use super::journal::{Journal, JournalError};
 use super::line::GameLine;
 use super::plan::PlanError;
+use super::watch::FileWatch;
 use crate::agent::Agent;
 use crate::contest::{Confinement, Contest, Plan, hold};
 use crate::placement::spread;
@@ -42,6 +43,11 @@ pub enum Ended {
     Stopped,
 }
 
+/// The files of these agents, by name, aren't what they were.
+#[derive(Debug, thiserror::Error)]
+#[error("the files of {} have changed since the tournament began (or are gone)", .0.join(" and "))]
+pub struct FilesChanged(pub Vec<String>);
+
 /// A tournament can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError<E> {
@@ -59,6 +65,9 @@ pub enum PlayError<E> {
         /// Why.
         source: MatchError,
     },
+    /// Files of agents aren't what they were. What these agents were playing meanwhile doesn't count.
+    #[error(transparent)]
+    Changed(#[from] FilesChanged),
     /// Replays and logs can't be written.
     #[error("{} can't be written: {source}", path.display())]
     Replay {
@@ -84,7 +93,8 @@ pub fn play<E: Send>(
     mut told: impl FnMut(&Journal, usize) -> Result<(), E>,
 ) -> Result<Ended, PlayError<E>> {
     let plan = journal.record().plan.clone();
-    let replays = plan.replays.then(|| journal.folder().join(REPLAYS));
+    let folder = journal.folder().to_owned();
+    let replays = plan.replays.then(|| folder.join(REPLAYS));
     if let Some(path) = &replays {
         std::fs::create_dir_all(path).map_err(|source| PlayError::Replay { path: path.clone(), source })?;
     }
@@ -96,7 +106,14 @@ pub fn play<E: Send>(
         expose: plan.expose.clone(),
         public_only: plan.public_only,
     };
-    let room = Room { game: plan.game()?, plan: &plan, agents: &agents, confinement: &confinement, replays };
+    let room = Room {
+        game: plan.game()?,
+        plan: &plan,
+        agents: &agents,
+        files: FileWatch::new(&plan.agents, &folder),
+        confinement: &confinement,
+        replays,
+    };
     // Wave after wave: what comes next may depend on all that came before.
     while !journal.record().schedule.is_complete() {
         let fixtures: Vec<Fixture> = journal.record().schedule.pending().cloned().collect();
@@ -123,9 +140,16 @@ pub fn play<E: Send>(
                     kept.and_then(|()| told(journal, *number).map_err(PlayError::Told))
                 }
             };
-            if let Err(error) = kept {
+            match (&mut failed, kept) {
+                (_, Ok(())) => {}
+                (Some(PlayError::Changed(FilesChanged(names))), Err(PlayError::Changed(FilesChanged(more)))) => {
+                    names.extend(more);
+                    names.sort();
+                    names.dedup();
+                }
                 // What comes after the first failure is most often its consequence.
-                failed.get_or_insert(error);
+                (Some(_), Err(_)) => {}
+                (None, Err(error)) => failed = Some(error),
             }
             // What ends a tournament ends it within a wave too.
             failed.is_none() && !journal.record().schedule.is_complete()
@@ -148,6 +172,7 @@ struct Room<'a> {
     game: &'static arena_model::GameType,
     plan: &'a super::Plan,
     agents: &'a [Agent],
+    files: FileWatch<'a>,
     confinement: &'a Confinement,
     replays: Option<PathBuf>,
 }
@@ -159,6 +184,7 @@ impl Room<'_> {
         called_off: &AtomicBool,
         keep: &impl Fn(&Contest, &Path) -> io::Result<()>,
     ) -> Result<(Contest, Duration), PlayError<E>> {
+        self.check_files(fixture)?;
         let began = Instant::now();
         let plan = Plan {
             game: self.game,
@@ -172,11 +198,23 @@ impl Room<'_> {
         let cannot = |source: io::Error| PlayError::Replay { path: path.clone().unwrap_or_default(), source };
         let mut file = path.as_ref().map(File::create).transpose().map_err(cannot)?;
         let out = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let contest =
-            hold(&plan, out, None, called_off).map_err(|source| PlayError::Match { number: fixture.number, source })?;
+        let contest = hold(&plan, out, None, called_off);
+        // Nobody knows which of its versions an agent played this with; and what is gone most often couldn't be started either.
+        if !matches!(contest, Err(MatchError::CalledOff)) {
+            self.check_files(fixture)?;
+        }
+        let contest = contest.map_err(|source| PlayError::Match { number: fixture.number, source })?;
         if let Some(path) = &path {
             keep(&contest, path).map_err(cannot)?;
         }
         Ok((contest, began.elapsed()))
+    }
+    fn check_files<E>(&self, fixture: &Fixture) -> Result<(), PlayError<E>> {
+        let changed = self.files.changed(&fixture.agents);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let names = changed.into_iter().map(|agent| self.plan.agents[agent].name.clone()).collect();
+        Err(FilesChanged(names).into())
     }
 }

@@ -158,7 +158,8 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         false => (settings.upload_bytes, "tournaments.upload_bytes"),
     };
     let place = tournaments.upload_place()?;
-    let (body, once) = request.read(limit, limited_by, limits).await?;
+    let scope = by.scope(request.address);
+    let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
     let (url, name) = match is_url {
         true => {
             let fields = Fields::of(&body)?;
@@ -172,6 +173,8 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     };
     by.take_down(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
     let added = tournaments.away(move |tournaments| {
+        // Taken until all is done, also if the caller hangs up.
+        let _place = place;
         let source = match &url {
             Some(url) => Source::Url(url),
             None => Source::Files { body: &body, file_name: file_name.as_deref() },
@@ -179,7 +182,6 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         tournaments.add_agent(&source, name.as_deref(), once)
     });
     let facts = added.await?;
-    drop(place);
     let owner_key = tournaments.key_of_agent(facts.id);
     Ok(json_with(StatusCode::CREATED, to_text(&Added { agent: AgentView::of(&facts), owner_key })))
 }

@@ -21,7 +21,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::identity::unauthenticated;
 use crate::openapi::{OnceKey, Paging};
 use crate::request::{Fields, Get, Post};
-use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments};
+use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, steers};
 
 /// The longest name of a tournament, in characters.
 const LONGEST_NAME: usize = 200;
@@ -58,11 +58,14 @@ pub(crate) struct TournamentView {
     /// Whether agents meet in games with one seed on all seats.
     paired: bool,
     pub(crate) agents: Vec<EnteredView>,
-    /// SHA-256 of the bytes of the seed, in hexadecimal digits.
+    /// SHA-256 of the 32 bytes of `seed` and the 32 of `seedNonce` behind them, in hexadecimal digits.
     seed_commitment: String,
     /// What all that is random came of, in hexadecimal digits; once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<String>,
+    /// Drawn for the commitment alone, in hexadecimal digits; once the tournament is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed_nonce: Option<String>,
     pub(crate) games_played: usize,
     /// In all; tie-breaks of a knockout come on top.
     pub(crate) games: usize,
@@ -141,6 +144,7 @@ impl TournamentView {
     pub(crate) fn of(look: &Look) -> TournamentView {
         let facts = &look.entry.facts;
         let (games_played, games) = (look.entry.games_played, look.entry.games);
+        let (seed, seed_nonce) = facts.revealed_seed().unzip();
         let tenths = |number: f64| (number * 10.0).round() / 10.0;
         TournamentView {
             id: facts.id,
@@ -161,7 +165,8 @@ impl TournamentView {
                 .map(|agent| EnteredView { id: agent.id, name: agent.name.clone(), version: agent.version.clone() })
                 .collect(),
             seed_commitment: facts.seed_commitment(),
-            seed: facts.revealed_seed().map(str::to_owned),
+            seed: seed.map(str::to_owned),
+            seed_nonce: seed_nonce.map(str::to_owned),
             games_played,
             games,
             games_per_minute: look.rate.map(|rate| tenths(rate * 60.0)),
@@ -218,7 +223,8 @@ struct TournamentRequest {
     /// Whether bots meet in games with one seed on all seats: true, if nothing is said.
     #[schema(required = false)]
     paired: Option<bool>,
-    /// A number, or 64 hexadecimal digits. Drawn, if nothing is said.
+    /// A number, or 64 hexadecimal digits. Drawn, if nothing is said. One that can be guessed can be tried against what is told of
+    /// matches while the tournament is played.
     #[schema(required = false, value_type = u64)]
     seed: Option<Value>,
     /// Options that differ from those of the game.
@@ -264,7 +270,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
         return Err(unauthenticated());
     }
     let order = read_order(request.fields()?)?;
-    let once = request.once("");
+    let once = request.once(&by.scope(request.address));
     by.take_down(&arena, "create tournament", json!({ "game": order.game.name, "agents": order.agents })).await?;
     let created = tournaments.away(move |tournaments| tournaments.create(order, once)).await;
     let id = created.map_err(|refusal| match refusal {
@@ -283,8 +289,8 @@ fn read_order(fields: &Fields) -> ApiResult<Order> {
     let game = fields.text("game")?;
     let game = arena_catalogue::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
     let name = fields.find_text("name")?;
-    if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(char::is_control)) {
-        return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, and no control characters")));
+    if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(steers)) {
+        return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, none of which steers others")));
     }
     let mut agents: Vec<AgentId> = Vec::new();
     for text in fields.texts("agents")?.into_iter().take(MANY) {
@@ -406,20 +412,22 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
 /// they tell seeds.
 #[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("format" = Option<String>, Query, description = "`csv`, `markdown`, `html` or `pgn`; any other word is JSON.", example = "csv")),
+        ("format" = inline(Option<Form>), Query, description = "JSON, if nothing is said.", example = "csv")),
     responses((status = 200, description = "The standings.", content(
             (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "text/html"), (String = "application/vnd.chess-pgn"))),
-        (status = 400, description = "`INVALID_TOURNAMENT`: PGN is for games of two."),
+        (status = 400, description = "
+            `INVALID_FIELD`: there is no such format.
+            `INVALID_TOURNAMENT`: PGN is for games of two."),
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
         (status = 409, description = "`TOURNAMENT_NOT_OVER`: in this format it is told later."),
         (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
 pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id"))?);
-    let form = Form::of(request.query.get("format"));
+    let form = Form::of(request.query.get("format"))?;
     let text = tournaments.read(move |tournaments| {
         let (look, record) = tournaments.record(id)?;
         let text = form.write(tournaments, &look, &record)?;
-        Ok::<_, Refusal>(tournaments.without_paths(&text).into_owned())
+        Ok::<_, Refusal>(tournaments.redacted(&text).into_owned())
     });
     let mut response = Response::new(text.await?.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
@@ -431,7 +439,8 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
 }
 
 /// How standings are written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, ToSchema)]
+#[schema(rename_all = "lowercase")]
 enum Form {
     Json,
     Csv,
@@ -441,14 +450,21 @@ enum Form {
 }
 
 impl Form {
-    fn of(name: Option<&str>) -> Form {
-        match name {
-            Some("csv") => Form::Csv,
-            Some("markdown") => Form::Markdown,
-            Some("html") => Form::Html,
-            Some("pgn") => Form::Pgn,
-            _ => Form::Json,
-        }
+    const ALL: [(Form, &str); 5] = [
+        (Form::Json, "json"),
+        (Form::Csv, "csv"),
+        (Form::Markdown, "markdown"),
+        (Form::Html, "html"),
+        (Form::Pgn, "pgn"),
+    ];
+
+    fn of(name: Option<&str>) -> ApiResult<Form> {
+        let Some(name) = name else { return Ok(Form::Json) };
+        let found = Form::ALL.into_iter().find(|(_, known)| *known == name).map(|(form, _)| form);
+        found.ok_or_else(|| {
+            let known = Form::ALL.map(|(_, known)| known).join(", ");
+            ApiError::bad_request("INVALID_FIELD", format!("format must be one of {known}"))
+        })
     }
 
     fn content_type(self) -> &'static str {
@@ -470,8 +486,9 @@ impl Form {
                 if let Some(told) = told.as_object_mut() {
                     told.remove("seed");
                     told.insert("seed_commitment".to_owned(), facts.seed_commitment().into());
-                    if let Some(seed) = facts.revealed_seed() {
+                    if let Some((seed, nonce)) = facts.revealed_seed() {
                         told.insert("seed".to_owned(), seed.into());
+                        told.insert("seed_nonce".to_owned(), nonce.into());
                     }
                 }
                 Ok(told.to_string())

@@ -31,14 +31,21 @@ pub(crate) enum Source<'r> {
     Url(&'r str),
 }
 
+/// Whether a character does something to those around it: a control character, or one that turns the direction of writing, with
+/// which a name would change places with the number behind it.
+pub(crate) fn steers(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// What an agent can be called.
 ///
 /// # Errors
 /// When it can't.
 pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let length = name.chars().count();
-    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) {
-        let text = format!("a name has 1 to {LONGEST_NAME} characters and no space around it");
+    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(steers) {
+        let text =
+            format!("a name has 1 to {LONGEST_NAME} characters, none that steers others, and no space around it");
         return Err(Refusal::Agent(text));
     }
     Ok(())
@@ -102,12 +109,16 @@ pub(super) fn draft(
         }
     };
     check_name(&name)?;
-    if version.as_ref().is_some_and(|version| version.chars().count() > LONGEST_NAME) {
-        return Err(Refusal::Agent(format!("the version in its manifest has more than {LONGEST_NAME} characters")));
+    let is_no_version = |version: &String| version.chars().count() > LONGEST_NAME || version.contains(steers);
+    if version.as_ref().is_some_and(is_no_version) {
+        let text =
+            format!("the version in its manifest has more than {LONGEST_NAME} characters, or some that steer others");
+        return Err(Refusal::Agent(text));
     }
     let (Timestamp(created_at), once) = made;
     let facts = AgentFacts { id, name, version, created_at, home, once };
     write_facts(draft.path(), &facts)?;
+    draft.settle()?;
     Ok((draft, facts))
 }
 
@@ -131,13 +142,14 @@ fn find(files: &Path, path: &Path) -> Result<Agent, Refusal> {
 /// # Errors
 /// When its files are gone.
 pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Entrant, Refusal> {
+    let gone = || Refusal::Agent(format!("the files of agent {} are gone", facts.id));
     let mut agent = match &facts.home {
         Home::Url(url) => Agent::find(url, "").map_err(|error| Refusal::Agent(error.to_string()))?,
-        Home::Files { agent, .. } => find(&folder.join(FILES), agent)?,
+        // They were found when they came; what is wrong with them now is wrong with this machine.
+        Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| gone())?,
     };
     name.clone_into(&mut agent.name);
-    let gone = |_| Refusal::Agent(format!("the files of agent {} are gone", facts.id));
-    let mut entrant = Entrant::of(&agent, &PathBuf::new()).map_err(gone)?;
+    let mut entrant = Entrant::of(&agent, &PathBuf::new()).map_err(|_| gone())?;
     // What it is called where results are told.
     entrant.path = facts.id.to_string();
     entrant.version.clone_from(&facts.version);
@@ -147,6 +159,26 @@ pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Ent
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stay_where_they_are_written() {
+        for name in ["a", "Ада 2.0", "שלום", "🐍"] {
+            check_name(name).unwrap();
+        }
+        for name in ["", " a", "a\n", "a\u{202e}b", "\u{2066}a", "a\u{2069}", &"x".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn an_agent_whose_files_are_gone_is_not_entered() {
+        let folder = tempfile::tempdir().unwrap();
+        let id: AgentId = "018f6b2e-0000-7000-8000-00000000abcd".parse().unwrap();
+        let home = Home::Files { agent: "bot".into(), sha256: String::new(), bytes: 1, files: 1 };
+        let facts = AgentFacts { id, name: "ada".to_owned(), version: None, created_at: 0, home, once: None };
+        let refusal = enter(&facts, folder.path(), "ada").unwrap_err();
+        assert_eq!(refusal.to_string(), format!("the files of agent {id} are gone"));
+    }
 
     #[test]
     fn addresses_are_judged_before_they_are_kept() {

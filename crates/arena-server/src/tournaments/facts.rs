@@ -7,6 +7,7 @@ use arena_model::{Seed, TimeLimits};
 use arena_tournament::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use super::id::{AgentId, TournamentId};
 
@@ -58,6 +59,8 @@ pub(crate) struct TournamentFacts {
     pub(crate) paired: bool,
     /// Secret until the tournament is over: 64 hexadecimal digits.
     pub(super) seed: String,
+    /// Likewise, and never anybody's choice. A seed may be a small number, which its hash alone would tell to whoever tries them all.
+    pub(super) seed_nonce: String,
     pub(crate) agents: Vec<Entered>,
     pub(super) once: Option<OnceFacts>,
     /// Absent until it is over.
@@ -114,14 +117,18 @@ impl OnceFacts {
 }
 
 impl TournamentFacts {
-    /// Its seed, once nobody can profit from it any more.
-    pub(crate) fn revealed_seed(&self) -> Option<&str> {
-        self.ended.as_ref().map(|_| self.seed.as_str())
+    /// Its seed and the nonce of the commitment, once nobody can profit from them any more.
+    pub(crate) fn revealed_seed(&self) -> Option<(&str, &str)> {
+        self.ended.as_ref().map(|_| (self.seed.as_str(), self.seed_nonce.as_str()))
     }
 
-    /// What was told of its seed from the beginning.
+    /// What was told of its seed from the beginning: the SHA-256 of its bytes and those of the nonce, in hexadecimal digits.
     pub(crate) fn seed_commitment(&self) -> String {
-        Seed::from_revealed(&self.seed).map(|seed| seed.commitment()).unwrap_or_default()
+        let mut hash = Sha256::new();
+        for Seed(bytes) in [&self.seed, &self.seed_nonce].into_iter().filter_map(|text| Seed::from_revealed(text)) {
+            hash.update(bytes);
+        }
+        hex(&hash.finalize())
     }
 }
 

@@ -52,6 +52,11 @@ impl Draft {
         &self.path
     }
 
+    /// Brings what is in it to the disk, which may take a while; then [`Draft::finish`] has little left to wait for.
+    pub(super) fn settle(&self) -> io::Result<()> {
+        sync(&self.path)
+    }
+
     /// Puts it into its place, with all that is in it on the disk.
     pub(super) fn finish(mut self) -> io::Result<()> {
         sync(&self.path)?;

@@ -93,6 +93,7 @@ pub(super) fn facts(
     order: Order,
     agents: &[Arc<AgentFacts>],
     plan: &Plan,
+    seed_nonce: String,
     Timestamp(created_at): Timestamp,
     once: Option<OnceFacts>,
 ) -> TournamentFacts {
@@ -113,6 +114,7 @@ pub(super) fn facts(
         seats: plan.seats,
         paired: plan.paired,
         seed: plan.seed.clone(),
+        seed_nonce,
         agents: entered.collect(),
         once,
         ended: None,

@@ -130,9 +130,8 @@ impl Tournaments {
 impl Shared {
     /// Plays a tournament, or goes on with it. Nothing if it was broken off, to be gone on with.
     fn play(&self, tournaments: &Tournaments, id: TournamentId, calls: &Calls) -> Option<Ending> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Some(Ending::Failed(tournaments.without_paths(&error.to_string()).into_owned()))
-        };
+        let failed =
+            |error: &dyn std::fmt::Display| Some(Ending::Failed(tournaments.redacted(&error.to_string()).into_owned()));
         let folder = tournaments.folder_of(id);
         let mut journal = match Journal::open(&folder) {
             Ok(journal) => journal,

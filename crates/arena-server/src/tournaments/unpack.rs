@@ -1,6 +1,7 @@
 //! Uploads: what somebody sent becomes files in a folder of its own, or a sentence that says why it doesn't. Nothing in it is believed:
 //! neither names nor sizes, nor that it ends.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -9,8 +10,11 @@ use std::path::{Component, Path, PathBuf};
 use flate2::read::GzDecoder;
 use tar::EntryType;
 
-/// Most files and folders of an agent.
+/// Most entries of an archive, with the folders that it makes without naming them.
 const MAX_ENTRIES: usize = 2_000;
+
+/// What a file or folder counts beside what is in it, in bytes: about what file systems take for one.
+const ENTRY_BYTES: u64 = 4096;
 
 /// Most folders within each other.
 const MAX_DEPTH: usize = 16;
@@ -76,16 +80,14 @@ fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacke
 
 fn unpack_folder(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, UnpackError> {
     // Heads and fillings come on top of what is in files, and so do long names. All that is read is bounded by this.
-    let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * 4096);
+    let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * ENTRY_BYTES);
     let mut archive = tar::Archive::new(GzDecoder::new(body).take(room));
     let broken = |error: io::Error| refused(format!("this isn't a whole tar.gz: {error}"));
-    let (mut entries, mut files, mut left) = (0, 0, max_bytes);
+    let mut tree = Tree { root: into, folders: HashSet::new(), entries: 0, left: max_bytes, max_bytes };
+    let (mut files, mut bytes) = (0, 0);
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
-        entries += 1;
-        if entries > MAX_ENTRIES {
-            return Err(refused(format!("the archive has more than {MAX_ENTRIES} entries")));
-        }
+        tree.count()?;
         let name = String::from_utf8(entry.path_bytes().into_owned())
             .map_err(|_| refused("the archive has a name that isn't UTF-8"))?;
         let kind = entry.header().entry_type();
@@ -95,22 +97,16 @@ fn unpack_folder(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, U
         }
         let path = inside(&name)?;
         match kind {
-            EntryType::Directory => fs::create_dir_all(into.join(&path)).map_err(UnpackError::Write)?,
+            EntryType::Directory => tree.make_folder(&path, &name, true)?,
             EntryType::Regular | EntryType::Continuous => {
                 let size = entry.size();
-                if size > left {
-                    return Err(refused(format!(
-                        "the agent is larger than {max_bytes} bytes when it is unpacked (tournaments.unpacked_bytes)"
-                    )));
-                }
-                left -= size;
-                files += 1;
-                let place = into.join(&path);
-                if let Some(folder) = place.parent() {
-                    fs::create_dir_all(folder).map_err(|error| in_the_way(&name, error))?;
+                tree.charge(size.saturating_add(ENTRY_BYTES))?;
+                (files, bytes) = (files + 1, bytes + size);
+                if let Some(folder) = path.parent() {
+                    tree.make_folder(folder, &name, false)?;
                 }
                 let is_program = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
-                let mut file = create(&place, is_program).map_err(|error| in_the_way(&name, error))?;
+                let mut file = create(&into.join(&path), is_program).map_err(|error| in_the_way(&name, error))?;
                 copy(&mut entry, &mut file, size).map_err(|error| match error {
                     UnpackError::Refused(_) => broken(io::ErrorKind::UnexpectedEof.into()),
                     error => error,
@@ -125,7 +121,59 @@ fn unpack_folder(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, U
         return Err(refused("the archive has no files"));
     }
     let agent = root_of(into).map_err(UnpackError::Write)?;
-    Ok(Unpacked { agent, files, bytes: max_bytes - left })
+    Ok(Unpacked { agent, files, bytes })
+}
+
+/// What has come of an archive so far, and how much more may.
+struct Tree<'u> {
+    root: &'u Path,
+    /// Those that were made, below the root.
+    folders: HashSet<PathBuf>,
+    entries: usize,
+    /// In bytes.
+    left: u64,
+    max_bytes: u64,
+}
+
+impl Tree<'_> {
+    /// Counts one entry more.
+    fn count(&mut self) -> Result<(), UnpackError> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            let text = format!("the archive has more than {MAX_ENTRIES} entries, with the folders that they are in");
+            return Err(refused(text));
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, bytes: u64) -> Result<(), UnpackError> {
+        let too_large = || {
+            refused(format!(
+                "the agent is larger than {} bytes when it is unpacked, with {ENTRY_BYTES} for each file and folder (tournaments.unpacked_bytes)",
+                self.max_bytes
+            ))
+        };
+        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    /// Makes a folder, and those that it is in, for the entry `name`. One that `is_entry` has been counted itself.
+    fn make_folder(&mut self, path: &Path, name: &str, is_entry: bool) -> Result<(), UnpackError> {
+        let mut folder = PathBuf::new();
+        for part in path.components() {
+            folder.push(part);
+            if self.folders.contains(&folder) {
+                continue;
+            }
+            if !(is_entry && folder == path) {
+                self.count()?;
+            }
+            self.charge(ENTRY_BYTES)?;
+            fs::create_dir(self.root.join(&folder)).map_err(|error| in_the_way(name, error))?;
+            self.folders.insert(folder.clone());
+        }
+        Ok(())
+    }
 }
 
 /// The path of an entry, which leads nowhere but down.
@@ -241,7 +289,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let into = root.path().join("files");
         fs::create_dir(&into).unwrap();
-        let told = match unpack(body, file_name, &into, 10_000) {
+        let told = match unpack(body, file_name, &into, 100_000) {
             Ok(Unpacked { agent, files, bytes }) => {
                 let mut told = format!("{:?}: {files} files, {bytes} bytes\n", agent.display().to_string());
                 list(&into, &into, &mut told);
@@ -373,6 +421,12 @@ mod tests {
             the archive has agent.py/x twice
         "#]],
         );
+        for name in ["agent.py", "agent.py/", "agent.py/b/"] {
+            let root = tempfile::tempdir().unwrap();
+            let refusal = unpack(&entry(EntryType::Directory, name), None, root.path(), 100_000).unwrap_err();
+            assert!(matches!(refusal, UnpackError::Refused(_)), "{refusal:?}");
+            assert_eq!(refusal.to_string(), format!("the archive has {name} twice"));
+        }
         check(
             b"x",
             None,
@@ -394,12 +448,39 @@ mod tests {
     #[test]
     fn bombs_do_not_go_off() {
         check(
-            &packed(&[(FILE, "agent", 0o755, &[0; 10_001])]),
+            &packed(&[(FILE, "agent", 0o755, &[0; 95_905])]),
             None,
             expect![[r#"
-            the agent is larger than 10000 bytes when it is unpacked (tournaments.unpacked_bytes)
+            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder (tournaments.unpacked_bytes)
         "#]],
         );
+        // Folders are something too, also those that no entry names.
+        let nested = |count: usize, depth: usize| -> Vec<String> {
+            (0..count).map(|number| format!("{number}/{}", "d/".repeat(depth - 1))).collect()
+        };
+        let folders = |names: &[String]| {
+            let folders = names.iter().map(|name| (EntryType::Directory, &**name, 0o755, &b""[..]));
+            packed(&folders.chain([(FILE, "agent", 0o755, &b"1"[..])]).collect::<Vec<_>>())
+        };
+        check(
+            &folders(&nested(1, 16)),
+            None,
+            expect![[r#"
+            "": 1 files, 1 bytes
+            agent 755
+        "#]],
+        );
+        check(
+            &folders(&nested(2, 15)),
+            None,
+            expect![[r#"
+            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder (tournaments.unpacked_bytes)
+        "#]],
+        );
+        let root = tempfile::tempdir().unwrap();
+        let refusal = unpack(&folders(&nested(200, 11)), None, root.path(), 1 << 30).unwrap_err();
+        expect!["the archive has more than 2000 entries, with the folders that they are in"]
+            .assert_eq(&refusal.to_string());
         // A name that goes on and on.
         let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         add(&mut tar, EntryType::GNULongName, "././@LongLink", 0o644, &vec![b'a'; 64 << 20]);
@@ -417,8 +498,8 @@ mod tests {
             &packed(&many),
             None,
             expect![[r#"
-            the archive has more than 2000 entries
-        "#]],
+                the archive has more than 2000 entries, with the folders that they are in
+            "#]],
         );
         let whole = packed(&[(FILE, "agent", 0o755, &[7; 5_000])]);
         check(

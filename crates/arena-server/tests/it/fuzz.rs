@@ -127,7 +127,10 @@ fn dictionaries(
     let channels = channels.chain(["invites".to_owned()]).collect();
     let users = if keys { crew.iter().map(Player::user_id).collect() } else { texts(&["user-0", "user-1"]) };
     vec![
-        ("challenges", texts(&["psi", "ultimatum", "millionaire", "dining-cryptographers", "chess"])),
+        (
+            "challenges",
+            texts(&["psi", "ultimatum", "millionaire", "dining-cryptographers", "chess", "snake", "checkers"]),
+        ),
         ("invites", free.into_iter().chain(players[..1].to_vec()).collect()),
         ("players", players.into_iter().chain(texts(&["viewer", "operator"])).collect()),
         ("sessions", sessions),

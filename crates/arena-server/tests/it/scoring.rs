@@ -173,7 +173,7 @@ fn profiles_are_merged_and_shown_wherever_an_identity_is() {
         ("/api/users/batch".to_owned(), 400, "MISSING_FIELD"),
         (format!("/api/users/batch?ids={}", many.join(",")), 400, "TOO_MANY_IDS"),
         ("/api/users/nobody".to_owned(), 404, "USER_NOT_FOUND"),
-        ("/api/scoring/chess".to_owned(), 404, "CHALLENGE_NOT_FOUND"),
+        ("/api/scoring/checkers".to_owned(), 404, "CHALLENGE_NOT_FOUND"),
         ("/api/scoring/psi?sort=luck".to_owned(), 400, "INVALID_SORT"),
         ("/api/scoring?sort=average:utility".to_owned(), 400, "INVALID_SORT"),
         ("/api/scoring/psi?strategy=elo".to_owned(), 400, "UNKNOWN_STRATEGY"),

@@ -12,6 +12,7 @@ use arena_model::Seed;
 use arena_server::{Creators, Settings, Uploaders};
 use arena_testkit::{Answer, Client, Host, known_admin_token};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// Longest time that anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -166,6 +167,13 @@ fn made(answer: &Answer) -> (String, String) {
     (text("id"), text("ownerKey"))
 }
 
+/// What a tournament that is over must have been committed to.
+fn commitment(told: &Value) -> String {
+    let bytes = |name: &str| Seed::from_revealed(told[name].as_str().expect("a text")).expect("64 digits").0;
+    let hash = Sha256::new().chain_update(bytes("seed")).chain_update(bytes("seedNonce")).finalize();
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn is(state: &str) -> impl Fn(&Value) -> bool {
     move |told| told["state"] == state
 }
@@ -198,7 +206,7 @@ fn a_tournament_is_played_and_told_of() {
     let told = hall.wait(&id, is("complete"));
     assert_eq!((&told["gamesPlayed"], &told["games"], &told["name"]), (&json!(4), &json!(4), &json!("cup")));
     let seed = Seed::from_number(7);
-    assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(seed.commitment())));
+    assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(commitment(&told))));
     assert!(told["endedAt"].as_i64() >= told["createdAt"].as_i64());
     assert_eq!(hall.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([told]));
     assert_eq!(hall.client.get("/api/tournaments?state=queued").ok()["total"], 0);
@@ -206,6 +214,13 @@ fn a_tournament_is_played_and_told_of() {
     let base = format!("/api/tournaments/{id}");
     let standings = hall.client.get(&format!("{base}/standings")).ok();
     assert_eq!((&standings["complete"], &standings["games_played"]), (&json!(true), &json!(4)));
+    for (name, field) in [("seed", "seed"), ("seed_nonce", "seedNonce"), ("seed_commitment", "seedCommitment")] {
+        assert_eq!(standings[name], told[field]);
+    }
+    assert_eq!(hall.client.get(&format!("{base}/standings?format=json")).ok(), standings);
+    let unknown = hall.client.get(&format!("{base}/standings?format=xyz"));
+    assert_eq!(unknown.refusal(), (400, "INVALID_FIELD".to_owned()));
+    assert_eq!(unknown.json()["error"], "format must be one of json, csv, markdown, html, pgn");
     assert_eq!(standings["standings"].as_array().expect("a list").len(), 2);
     for (format, kind, begins) in [
         ("csv", "text/csv; charset=utf-8", "rank,"),
@@ -303,11 +318,14 @@ fn nothing_tells_of_a_seed_before_the_end() {
         }
     }
     let told = hall.find(&id);
-    assert_eq!(told["seedCommitment"], seed.commitment());
-    assert!(told["seed"].is_null());
+    assert!(told["seed"].is_null() && told["seedNonce"].is_null());
+    // What a small number is hashed to is soon found.
+    assert_ne!(hall.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
+    let committed = told["seedCommitment"].clone();
 
     bot.let_all_begin();
-    hall.wait(&id, is("complete"));
+    let told = hall.wait(&id, is("complete"));
+    assert_eq!((&told["seedCommitment"], &json!(commitment(&told))), (&committed, &committed));
     for path in [&base, &format!("{base}/standings"), &refused[0]] {
         assert!(hall.client.get(path).text().contains(&seed.reveal()), "{path}");
     }
@@ -380,6 +398,13 @@ fn a_request_that_is_repeated_with_its_key_happens_once() {
     let first = add("ada");
     assert_eq!((made(&first), first.text()), (made(&add("ada")), add("ada").text()));
     assert_eq!(add("eve").refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+    // The key of somebody else is another one, though all is the same.
+    let bearer = format!("Bearer {}", known_admin_token().reveal());
+    let body = json!({ "url": bot.url, "name": "ada" }).to_string();
+    let headers = [("Idempotency-Key", "k"), ("Authorization", &bearer)];
+    let other = made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes()));
+    assert_ne!(other, made(&first));
+    assert_eq!(made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes())), other);
     let (bob, _) = hall.add("bob", &bot);
     let create = |more| hall.client.post_once("/api/tournaments", "k", &order(&[&made(&first).0, &bob], more));
     let created = made(&create(json!({})));
@@ -456,6 +481,11 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
         "INVALID_FIELD",
         "format must be one of round-robin, gauntlet, swiss, knockout, adaptive",
     );
+    check(
+        json!({ "name": "cup\u{202e}" }),
+        "INVALID_FIELD",
+        "name must be 1 to 200 characters, none of which steers others",
+    );
     check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits");
     check(json!({ "limits": { "stepMs": 0 } }), "INVALID_FIELD", "stepMs must be a whole number from 1 to 3600000");
     check(json!({ "options": { "n_epochs": 0 } }), "INVALID_TOURNAMENT", "n_epochs must be 1 to 1000000, not 0");
@@ -495,4 +525,27 @@ fn what_takes_too_long_has_failed_and_the_next_one_is_played() {
     let told = hall.wait(&first, is("failed"));
     assert_eq!(told["reason"], "it took longer than 1 s (tournaments.max_seconds)");
     hall.wait(&second, is("complete"));
+}
+
+#[test]
+fn nobody_learns_which_names_lead_into_a_private_network() {
+    let hall = Hall::with(|settings| settings.tournaments.private_urls = false);
+    // A number is an address of IPv4 too, here 127.0.0.1; no name has a part of 64 letters.
+    let unknown = format!("http://{}.example/", "x".repeat(64));
+    let [near, none] = ["http://2130706433:1/", &unknown].map(|url| {
+        let (id, _) = made(&hall.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));
+        id
+    });
+    let (id, _) = hall.create(&[&near, &none], json!({}));
+    hall.wait(&id, is("complete"));
+    let base = format!("/api/tournaments/{id}");
+    let told = hall.client.get(&format!("{base}/matches/1")).ok();
+    let reason = "can't be reached: its host isn't known, or isn't at a public address";
+    assert_eq!(told["details"], json!([reason, reason]));
+    for path in ["/matches", "/matches/1/replay", "/standings", "/standings?format=html", "/standings?format=markdown"]
+    {
+        let answer = hall.client.get(&format!("{base}{path}"));
+        let told = answer.text();
+        assert!(!told.contains("a public one") && !told.contains("lookup"), "{path}: {told}");
+    }
 }

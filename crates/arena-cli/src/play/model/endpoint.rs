@@ -3,11 +3,15 @@
 //! The two APIs are spoken here rather than by a library: those that know many providers bring an HTTP client of their own with HTTP/2,
 //! some sixty crates, and change the order of keys in all JSON of the workspace. What is used of each API is a screenful.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use ureq::Agent;
 
+use super::super::news;
 use super::turn::{Question, Reply};
 use super::{anthropic, openai};
 use crate::args::Api;
@@ -16,6 +20,9 @@ use crate::exit::{Exit, Failure};
 
 /// How long an answer may take. Models think.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How often a wait looks whether it has been called off.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How often a question is asked when the endpoint is busy or away.
 const TRIES: u32 = 6;
@@ -33,6 +40,7 @@ const WORDS: usize = 500;
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// An endpoint.
+#[derive(Clone)]
 pub struct Endpoint {
     agent: Agent,
     api: Api,
@@ -47,6 +55,8 @@ pub struct Answer {
     pub reply: Reply,
     /// All that the endpoint said.
     pub body: Value,
+    /// How long the question was, in bytes.
+    pub asked_bytes: usize,
 }
 
 /// Why a try came to nothing.
@@ -131,6 +141,7 @@ impl Endpoint {
         &self,
         question: &Question<'_>,
         deadline: Option<Instant>,
+        called_off: &AtomicBool,
         mut retried: impl FnMut(&str, Duration) -> Result<(), Failure>,
     ) -> Result<Option<Answer>, Failure> {
         let body = match self.api {
@@ -141,7 +152,8 @@ impl Endpoint {
         let mut usual = PAUSES.0;
         for number in 1.. {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match self.try_once(&body, left.unwrap_or(PATIENCE).clamp(Duration::from_secs(1), PATIENCE)) {
+            let patience = left.unwrap_or(PATIENCE).clamp(Duration::from_secs(1), PATIENCE);
+            match self.try_aside(&body, patience, called_off)? {
                 Ok(answer) => return Ok(Some(answer)),
                 Err(Trouble::Lasting(why)) => return Err(self.fail(&why)),
                 Err(Trouble::Passing { why, .. }) if number == TRIES => {
@@ -154,14 +166,44 @@ impl Endpoint {
                         return Ok(None);
                     }
                     retried(&self.without_key(&why), pause)?;
-                    std::thread::sleep(pause);
+                    let until = Instant::now() + pause;
+                    while Instant::now() < until {
+                        look(called_off)?;
+                        thread::sleep(LOOK.min(pause));
+                    }
                 }
             }
         }
         unreachable!("the last try returns")
     }
 
+    /// Tries once, on a thread of its own, so that somebody who wants to stop needn't wait for the answer.
+    fn try_aside(
+        &self,
+        body: &str,
+        patience: Duration,
+        called_off: &AtomicBool,
+    ) -> Result<Result<Answer, Trouble>, Failure> {
+        let (sender, tried) = channel();
+        let (endpoint, body) = (self.clone(), body.to_owned());
+        // Nobody may wait for it any more.
+        let ask = move || drop(sender.send(endpoint.try_once(&body, patience)));
+        thread::Builder::new().spawn(ask).map_err(|error| {
+            Failure::new(Exit::Internal, format_args!("the system gives no thread to ask the endpoint: {error}"))
+        })?;
+        loop {
+            match tried.recv_timeout(LOOK) {
+                Ok(tried) => return Ok(tried),
+                Err(RecvTimeoutError::Timeout) => look(called_off)?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::new(Exit::Internal, "the question to the endpoint was lost"));
+                }
+            }
+        }
+    }
+
     fn try_once(&self, body: &str, patience: Duration) -> Result<Answer, Trouble> {
+        let asked_bytes = body.len();
         let path = match self.api {
             Api::Openai => "/chat/completions",
             Api::Anthropic => "/v1/messages",
@@ -198,7 +240,7 @@ impl Endpoint {
                 let api = self.api.name();
                 Trouble::Lasting(format!("its answer isn't one of the API {api}: {}", short(&text)))
             })?;
-            return Ok(Answer { reply, body });
+            return Ok(Answer { reply, body, asked_bytes });
         }
         let words = body.ok().and_then(|body| Some(body["error"]["message"].as_str()?.to_owned()));
         let words = words.unwrap_or(text);
@@ -225,6 +267,11 @@ impl Endpoint {
             None => text.to_owned(),
         }
     }
+}
+
+/// Whether somebody wants to stop.
+fn look(called_off: &AtomicBool) -> Result<(), Failure> {
+    if called_off.load(Ordering::Relaxed) { Err(news::called_off()) } else { Ok(()) }
 }
 
 /// The beginning of an endpoint's own words, on one line.

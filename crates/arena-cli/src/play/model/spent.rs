@@ -28,6 +28,8 @@ pub struct Spent {
     pub turns: u64,
     input: u64,
     output: u64,
+    /// Whether tokens were estimated, since the endpoint doesn't count them.
+    pub is_estimated: bool,
     /// US dollars for a million tokens, of questions and of answers.
     prices: Option<(f64, f64)>,
 }
@@ -81,7 +83,10 @@ impl Spent {
 
     /// For programs.
     pub fn to_json(&self) -> Value {
-        json!({"turns": self.turns, "tokens_in": self.input, "tokens_out": self.output, "cost_usd": self.cost()})
+        json!({
+            "turns": self.turns, "tokens_in": self.input, "tokens_out": self.output, "estimated": self.is_estimated,
+            "cost_usd": self.cost(),
+        })
     }
 }
 

@@ -186,11 +186,36 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
         ada.hears("refused: That can't be played");
         ada.types("/move e2e4");
     }
-    ada.hears("is out, RESIGNED: the arena refused its actions: ");
+    ada.hears("is out, RESIGNED: the arena refused its actions");
     let ada = ada.ends();
     assert_eq!(ada.code, 0, "{ada:#?}");
     let bot = bot.ends();
     assert_eq!(bot.code, 12, "{bot:#?}");
     assert!(bot.stderr.contains("is out, and resigned: the arena refused its actions: "), "{bot:#?}");
     assert!(bot.stderr.contains("ILLEGAL_MOVE"), "{bot:#?}");
+}
+
+#[test]
+fn a_bot_that_takes_its_seat_up_again_goes_on_with_the_game() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let [one, two] = game(&server.url, "chess", r#"{"n_epochs": 8}"#);
+    let agent = crate::replay::example("chess");
+    let bot = play(&server.url, &[&one, "--agent", &agent]);
+    let mut ada = play(&server.url, &[&two]);
+    // Its move is made, and it is killed while Ada thinks.
+    if ada.hears("the game begins; you play ").contains("WHITE") {
+        ada.hears("it's your move");
+        ada.types("/move e2e4");
+    }
+    ada.hears("it's your move");
+    drop(bot);
+    let bot = play(&server.url, &["--from", &one, "--agent", &agent, "--json"]);
+    let mut rest = play(&server.url, &["--from", &two, "--agent", &agent, "--json"]);
+    rest.types_no_more();
+    drop(ada);
+    for bot in [bot, rest] {
+        let scores = &result(&bot.ends())["scores"];
+        assert_eq!(scores[0]["utility"], 0, "eight plies are a draw");
+    }
 }

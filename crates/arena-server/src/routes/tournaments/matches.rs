@@ -59,8 +59,7 @@ pub(crate) struct MatchView {
 impl MatchView {
     pub(crate) fn of(tournaments: &Tournaments, look: &Look, game: &GameLine) -> MatchView {
         let is_over = look.entry.facts.ended.is_some();
-        let told =
-            |detail: &Option<String>| detail.as_ref().map(|detail| tournaments.without_paths(detail).into_owned());
+        let told = |detail: &Option<String>| detail.as_ref().map(|detail| tournaments.redacted(detail).into_owned());
         MatchView {
             number: game.fixture,
             round: game.round,

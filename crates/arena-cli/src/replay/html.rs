@@ -1,0 +1,79 @@
+//! `arena replay export --format html`: a folder with the viewer, the replay and its index, for any web host.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use arena_match::{HeaderLine, Summary, index};
+use arena_web::{ASSETS, Places, replay_page};
+
+use super::export::is_same;
+use super::{bad, open, open_file};
+use crate::exit::{Exit, Failure};
+use crate::output::{note, printable};
+
+/// The folder of assets in the export.
+const ASSETS_FOLDER: &str = "assets";
+
+/// The files of a replay beside its page; the server calls them the same.
+pub const REPLAY: &str = "replay.jsonl";
+pub const INDEX: &str = "replay.index";
+pub const SUMMARY: &str = "replay.json";
+
+pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
+    if is_same(file, &folder.join(REPLAY)) {
+        return Err(Failure::new(Exit::Usage, format_args!("the replay itself is {REPLAY} in --out")));
+    }
+    // Of a replay that can't be read nothing is written.
+    let title = title(&open(file)?.header);
+    let mut entries = Vec::new();
+    let summary = index(open_file(file)?, &mut entries).map_err(|error| bad(file, &error))?;
+    if let Some(remark) = remark(file, &summary) {
+        note(&remark);
+    }
+    let make = |path: &Path| {
+        fs::create_dir_all(path).map_err(|error| {
+            Failure::new(Exit::CannotWrite, format_args!("the folder {} can't be made: {error}", path.display()))
+        })
+    };
+    make(folder)?;
+    write(&folder.join(REPLAY), |to| {
+        // The contents only: replays may be readable by their owner alone, and web hosts are somebody else.
+        io::copy(&mut File::open(file)?, to).map(|_| ())
+    })?;
+    write(&folder.join(INDEX), |to| to.write_all(&entries))?;
+    write(&folder.join(SUMMARY), |to| serde_json::to_writer(to, &summary).map_err(io::Error::from))?;
+    for asset in ASSETS {
+        let path = folder.join(ASSETS_FOLDER).join(asset.path);
+        make(path.parent().expect("it was joined to a folder"))?;
+        write(&path, |to| to.write_all(asset.text.as_bytes()))?;
+    }
+    // The page comes last: where it is, everything is.
+    let places = Places { assets: "assets/", replay: REPLAY, index: INDEX, summary: SUMMARY, list: None };
+    write(&folder.join("index.html"), |to| to.write_all(replay_page(&title, &places).as_bytes()))
+}
+
+/// What a replay is called on its page: the game, and who plays it.
+pub fn title(header: &HeaderLine) -> String {
+    let names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let title = format!("{}: {}", header.game, names.join(" – "));
+    printable(&title).replace('\n', " ")
+}
+
+/// What has to be told of a replay that is shown all the same.
+pub fn remark(file: &Path, summary: &Summary) -> Option<String> {
+    let last = summary.first_epoch + summary.frames.saturating_sub(1);
+    let broken =
+        || format!("{} breaks off after epoch {last}, without a result; what is there is shown", file.display());
+    summary.result.is_none().then(broken)
+}
+
+fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let written = File::create(path).and_then(|file| {
+        let mut to = BufWriter::new(file);
+        content(&mut to)?;
+        to.flush()
+    });
+    written
+        .map_err(|error| Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display())))
+}

@@ -1,0 +1,69 @@
+//! The list of replays, as a page that needs no script.
+
+use arena_match::{HeaderLine, ResultPart};
+use maud::html;
+
+use super::library::{PAGE, Page};
+use crate::boards::row::number;
+use crate::output::printable;
+
+/// The page of these replays.
+pub fn page(page: &Page) -> String {
+    let root = visible(&page.root);
+    let end = page.from + page.entries.len();
+    let body = html! {
+        h1 { "Replays" }
+        p.soft { (root) " · " (page.all) @if page.all == 1 { " replay" } @else { " replays" } }
+        main {
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "Replay" } th scope="col" { "Game" } th scope="col" { "Agents and scores" }
+                    th scope="col" { "End" } th.number scope="col" { "Epochs" }
+                } }
+                tbody {
+                    @for entry in &page.entries {
+                        tr {
+                            th scope="row" { a href={ "replays/" (entry.number) "/" } { (visible(&entry.name)) } }
+                            @match &entry.ends {
+                                Ok((header, result)) => {
+                                    td { (visible(&header.game)) }
+                                    td { (agents(header, result.as_ref())) }
+                                    @if let Some(result) = result {
+                                        td { (visible(result.outcome.termination.as_ref())) }
+                                        td.number { (result.epochs) }
+                                    } @else {
+                                        td.alarm colspan="2" { "breaks off" }
+                                    }
+                                }
+                                Err(what) => { td.alarm colspan="4" { (visible(what)) } }
+                            }
+                        }
+                    }
+                }
+            } }
+            @if page.all > page.entries.len() {
+                p {
+                    (page.from + 1) " to " (end) " of " (page.all)
+                    @if page.from > 0 { " · " a href={ "?from=" (page.from.saturating_sub(PAGE)) } { "before" } }
+                    @if end < page.all { " · " a href={ "?from=" (end) } { "next" } }
+                }
+            }
+        }
+    };
+    arena_web::page("Replays", "assets/", None, &body)
+}
+
+fn agents(header: &HeaderLine, result: Option<&ResultPart>) -> String {
+    let score = |seat: usize| result.and_then(|result| result.scores.get(seat)).map(|score| number(*score));
+    let agent = |(seat, name): (usize, &str)| match score(seat) {
+        Some(score) => format!("{} {score}", visible(name)),
+        None => visible(name),
+    };
+    let names = header.agents.iter().map(|agent| agent.name.as_str());
+    names.enumerate().map(agent).collect::<Vec<_>>().join(", ")
+}
+
+/// A text of strangers, on one line.
+fn visible(text: &str) -> String {
+    printable(text).replace('\n', " ")
+}

@@ -1,0 +1,290 @@
+//! Replays in the browser, from outside: what the server answers and to whom, and that an export is whole. The agents have names that
+//! would like to be more than text.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use arena_testkit::{Answer, Client};
+use expect_test::{Expect, expect};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::program::{Running, file, folder, run};
+
+const HOSTILE: &str = "</title><script>alert('x')</script>\u{202e}\u{1b}[2J";
+
+/// A replay of a game that nobody played: snakes that lie still for so many epochs.
+fn replay(epochs: u64) -> String {
+    let agent = |id: &str| json!({"agent_id": id, "name": HOSTILE, "version": null});
+    let state = |epoch: u64| {
+        json!({
+            "score": {"a": epoch, "b": 0}, "snakes": {}, "foods": [], "grid": {"width": 4, "height": 4, "grid_string": []},
+        })
+    };
+    let header = json!({
+        "game": "snake", "update_mode": "SIMULTANEOUS", "seed": "0".repeat(64), "options": {}, "config": {},
+        "agents": [agent("a"), agent("b")],
+    });
+    // The key that tells lines of results stands first in them.
+    let result = json!({
+        "outcome": {"termination": "GAME_ENDED", "winner": "a"}, "epochs": epochs, "scores": [epochs, 0], "ranks": [1, 2],
+    });
+    let epoch =
+        |epoch: u64| json!({"epoch": epoch, "world_state": state(epoch), "remaining_overage_ms": [9, 9]}).to_string();
+    // As it is written: the version comes first.
+    let mut lines = vec![header.to_string().replacen('{', "{\"arena_replay\":1,", 1)];
+    lines.extend((1..=epochs).map(epoch));
+    lines.push(format!("{{\"result\":{result},\"world_state\":{}}}", state(epochs + 1)));
+    lines.join("\n") + "\n"
+}
+
+/// The viewer's server, and a browser of a kind.
+struct Viewer {
+    running: Running,
+    client: Client,
+}
+
+impl Viewer {
+    fn start(path: &str) -> Viewer {
+        let running = Running::start_saying("replays are at http://", &["replay", "serve", path], &[]);
+        let address: SocketAddr = running.url.trim_end_matches('/').parse().unwrap();
+        Viewer { running, client: Client::new(address) }
+    }
+
+    fn get(&self, path: &str, headers: &str) -> Answer {
+        self.ask(path, "localhost", headers)
+    }
+
+    fn ask(&self, path: &str, host: &str, headers: &str) -> Answer {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
+        self.client.raw(request.as_bytes()).unwrap()
+    }
+}
+
+#[test]
+fn ranges_are_answered_byte_by_byte() {
+    let folder = folder();
+    let text = replay(50);
+    let viewer = Viewer::start(&file(folder.path(), "game.jsonl", &text));
+    let whole = viewer.get("/replays/0/replay.jsonl", "");
+    assert_eq!((whole.status, whole.text()), (200, text.as_str()));
+    assert_eq!(whole.header("accept-ranges"), Some("bytes"));
+    let length = text.len();
+    for (range, begin, end) in [
+        ("0-0".to_owned(), 0, 1),
+        ("10-99".to_owned(), 10, 100),
+        (format!("{}-", length - 7), length - 7, length),
+        ("-20".to_owned(), length - 20, length),
+        (format!("5-{}", length * 2), 5, length),
+    ] {
+        let answer = viewer.get("/replays/0/replay.jsonl", &format!("Range: bytes={range}\r\n"));
+        assert_eq!((answer.status, answer.text()), (206, &text[begin..end]), "{range}");
+        let told = format!("bytes {begin}-{}/{length}", end - 1);
+        assert_eq!(answer.header("content-range"), Some(told.as_str()), "{range}");
+    }
+    for range in [format!("{length}-"), "9-3".to_owned()] {
+        let answer = viewer.get("/replays/0/replay.jsonl", &format!("Range: bytes={range}\r\n"));
+        assert_eq!(answer.status, 416, "{range}");
+    }
+}
+
+/// As the viewer does it: summary, sixteen bytes of the index, one line of the replay.
+#[test]
+fn any_epoch_is_found_by_the_index() {
+    let folder = folder();
+    let viewer = Viewer::start(&file(folder.path(), "game.jsonl", &replay(300)));
+    let summary = viewer.get("/replays/0/replay.json", "").ok();
+    assert_eq!((&summary["frames"], &summary["scores"][0][299]), (&json!(301), &json!(300.0)));
+    for epoch in [1_usize, 2, 150, 300] {
+        let from = (epoch - 1) * 8;
+        let entries = viewer.get("/replays/0/replay.index", &format!("Range: bytes={from}-{}\r\n", from + 15));
+        assert_eq!((entries.status, entries.body.len()), (206, 16));
+        let offset = |at: usize| u64::from_le_bytes(entries.body[at..at + 8].try_into().unwrap()) & 0xffff_ffff_ffff;
+        let range = format!("Range: bytes={}-{}\r\n", offset(0), offset(8) - 1);
+        let line = viewer.get("/replays/0/replay.jsonl", &range).json();
+        assert_eq!((&line["epoch"], &line["world_state"]["score"]["a"]), (&json!(epoch), &json!(epoch)));
+    }
+}
+
+#[test]
+fn strangers_get_nothing_and_names_stay_text() {
+    let folder = folder();
+    file(folder.path(), "game.jsonl", &replay(2));
+    file(folder.path(), "notes.txt", "mine");
+    file(folder.path(), ".hidden.jsonl", &replay(1));
+    fs::create_dir(folder.path().join("more")).unwrap();
+    file(
+        &folder.path().join("more"),
+        "cut.jsonl",
+        replay(3).split_inclusive('\n').take(3).collect::<String>().as_str(),
+    );
+    let mut viewer = Viewer::start(folder.path().to_str().unwrap());
+    for host in ["evil.example", "arena", "127.0.0.1.evil.example"] {
+        assert_eq!(viewer.ask("/", host, "").status, 421, "{host}");
+    }
+    let list = viewer.get("/", "");
+    assert!(list.text().contains(">game.jsonl<") && list.text().contains("breaks off"), "{}", list.text());
+    assert!(!list.text().contains("notes") && !list.text().contains("hidden"), "{}", list.text());
+    for page in [&list, &viewer.get("/replays/0/", "")] {
+        assert_eq!(page.status, 200);
+        assert!(page.text().contains("&lt;script&gt;alert") && !page.text().contains("<script>"), "{}", page.text());
+        assert!(!page.text().contains('\u{1b}'), "{}", page.text());
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    }
+    for path in [
+        "/replays/2/",
+        "/replays/2/replay.jsonl",
+        "/replays/x/",
+        "/assets/../Cargo.toml",
+        "/assets/none.js",
+        "/notes.txt",
+    ] {
+        let status = viewer.get(path, "").status;
+        assert!([400, 404].contains(&status), "{path}: {status}");
+    }
+    // A replay that has come since is on the list, behind those that were there.
+    file(folder.path(), "a.jsonl", &replay(1));
+    assert!(viewer.get("/", "").text().contains("href=\"replays/2/\">a.jsonl<"));
+    // What was indexed is indexed anew when it has changed.
+    assert_eq!(viewer.get("/replays/0/replay.json", "").ok()["frames"], 3);
+    file(folder.path(), "game.jsonl", &replay(9));
+    assert_eq!(viewer.get("/replays/0/replay.json", "").ok()["frames"], 10);
+    // And what is no replay any more is told.
+    file(folder.path(), "game.jsonl", "{\"arena_replay\":1}\n");
+    let answer = viewer.get("/replays/0/replay.json", "");
+    assert_eq!(answer.status, 422);
+    assert!(answer.text().contains("this is no replay of arena's"), "{}", answer.text());
+    viewer.running.signal(Signal::INT);
+    assert!(viewer.running.ended().success());
+}
+
+/// The values of attributes and imports in a text.
+fn named<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+#[test]
+fn an_export_has_all_that_it_names_and_loads_nothing_from_elsewhere() {
+    let folder = folder();
+    let text = replay(20);
+    let path = file(folder.path(), "game.jsonl", &text);
+    let out = folder.path().join("deep/site");
+    let out_text = out.to_str().unwrap();
+    // The second time it is written over.
+    for _ in 0..2 {
+        let exported = run(&["replay", "export", &path, "--format", "html", "--out", out_text]);
+        assert_eq!((exported.code, exported.stdout.as_str(), exported.stderr.as_str()), (0, "", ""));
+    }
+    let page = fs::read_to_string(out.join("index.html")).unwrap();
+    assert!(!page.contains("<script>") && page.contains("Content-Security-Policy"), "{page}");
+    let mut files = 0;
+    let attributes = ["src=\"", "stylesheet\" href=\"", "data-replay=\"", "data-index=\"", "data-summary=\""];
+    for name in attributes.iter().flat_map(|attribute| named(&page, attribute)) {
+        assert!(out.join(name).is_file(), "{name}");
+        files += 1;
+    }
+    assert_eq!(files, 5, "{page}");
+    let mut modules = vec![out.join("assets/viewer.js")];
+    let mut seen = 0;
+    while let Some(module) = modules.pop() {
+        let text = fs::read_to_string(&module).unwrap_or_else(|error| panic!("{}: {error}", module.display()));
+        modules.extend(named(&text, "from \"").map(|import| module.parent().unwrap().join(import)));
+        seen += 1;
+    }
+    assert!(seen > 8, "{seen}");
+    assert_eq!(fs::read_to_string(out.join("replay.jsonl")).unwrap(), text);
+    let summary: Value = serde_json::from_slice(&fs::read(out.join("replay.json")).unwrap()).unwrap();
+    assert_eq!(summary["bytes"], json!(text.len()));
+    assert_eq!(fs::metadata(out.join("replay.index")).unwrap().len(), 22 * 8);
+    // An export is a folder with a replay, and can be looked at as one.
+    let viewer = Viewer::start(out_text);
+    assert_eq!(viewer.get("/replays/0/replay.json", "").ok(), summary);
+}
+
+#[track_caller]
+fn check(folder: &Path, args: &[&str], expected: Expect) {
+    let run = run(args);
+    let name = folder.to_str().unwrap();
+    let told = format!("exit code {}, {}{}", run.code, run.stdout, run.stderr);
+    expected.assert_eq(&told.replace(&format!("{name}/"), "").replace(name, "FOLDER"));
+}
+
+#[test]
+fn what_cant_be_shown_is_told_in_a_sentence() {
+    let folder = folder();
+    let name = folder.path().to_str().unwrap();
+    let whole = replay(3);
+    let at = |name: &str, text: &str| file(folder.path(), name, text);
+    let foreign = at("foreign.jsonl", "{\"a\":1}\n");
+    let nothing = at("nothing.jsonl", whole.lines().next().unwrap());
+    let damaged = at("damaged.jsonl", &whole.replace("\"epoch\":2", "\"epoch\":7"));
+    let none = folder.path().join("none.jsonl");
+    let none = none.to_str().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    for replay in [foreign.as_str(), &nothing, &damaged, none] {
+        let told = run(&["replay", "serve", replay]);
+        assert_eq!((told.code, told.stdout.as_str()), (11, ""), "{told:#?}");
+        let told = run(&["replay", "export", replay, "--format", "html", "--out", out]);
+        assert_eq!((told.code, Path::new(out).exists()), (11, false), "{told:#?}");
+    }
+    check(
+        folder.path(),
+        &["replay", "serve", &damaged],
+        expect![[r#"
+        exit code 11, error: damaged.jsonl: line 3: epoch 7 stands where epoch 2 should
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["replay", "serve", &nothing],
+        expect![[r#"
+        exit code 11, error: nothing.jsonl: the replay breaks off after epoch 0, without a result
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["replay", "serve", none],
+        expect![[r#"
+        exit code 11, error: none.jsonl can't be read: No such file or directory (os error 2)
+    "#]],
+    );
+    fs::create_dir(out).unwrap();
+    check(
+        folder.path(),
+        &["replay", "serve", out],
+        expect![[r#"
+        exit code 11, error: out has no replays; matches write them with --replay
+    "#]],
+    );
+    let own = at("replay.jsonl", &whole);
+    check(
+        folder.path(),
+        &["replay", "export", &own, "--format", "html", "--out", name],
+        expect![[r#"
+        exit code 2, error: the replay itself is replay.jsonl in --out
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["replay", "export", &own, "--format", "html", "--out", &foreign],
+        expect![[r#"
+        exit code 10, error: the folder foreign.jsonl can't be made: File exists (os error 17)
+    "#]],
+    );
+    let missing = run(&["replay", "export", &own, "--format", "html"]);
+    assert_eq!(missing.code, 2, "{missing:#?}");
+    assert!(missing.stderr.contains("--out"), "{missing:#?}");
+    // What breaks off is shown as far as it goes.
+    let cut = at("cut.jsonl", whole.split_inclusive('\n').take(3).collect::<String>().as_str());
+    check(
+        folder.path(),
+        &["replay", "export", &cut, "--format", "html", "--out", out],
+        expect![[r#"
+        exit code 0, note: cut.jsonl breaks off after epoch 2, without a result; what is there is shown
+    "#]],
+    );
+}

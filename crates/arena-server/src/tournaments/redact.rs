@@ -1,0 +1,81 @@
+//! What is told of tournaments says nothing of this machine and its network: not where files are, and not which names lead to
+//! addresses that aren't public. A stranger who names a server `db.internal` would otherwise learn whether there is one.
+
+use std::borrow::Cow;
+
+use super::Tournaments;
+
+/// What a match says of a server that couldn't be asked, before the reason.
+const UNREACHABLE: &str = "can't be reached: ";
+
+/// Reasons that tell of a host's name, as `arena-match` gives them. Behind the last the system says more, in letters.
+const REASONS: [&str; 3] =
+    ["its address isn't a public one", "host not found", "failed to lookup address information: "];
+
+/// What is told in their place.
+const REASON: &str = "its host isn't known, or isn't at a public address";
+
+impl Tournaments {
+    /// A text that may be told to everybody.
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut text = if self.0.settings.private_urls { Cow::Borrowed(text) } else { without_names(text) };
+        for folder in [&self.0.agents, &self.0.tournaments] {
+            let (folder, name) = (folder.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
+            if text.contains(&*folder) {
+                text = text.replace(&*folder, &name).into();
+            }
+        }
+        text
+    }
+}
+
+/// The text with one reason in place of all that tell what became of a host's name.
+fn without_names(text: &str) -> Cow<'_, str> {
+    if !text.contains(UNREACHABLE) {
+        return Cow::Borrowed(text);
+    }
+    let mut pieces = text.split(UNREACHABLE);
+    let mut told = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        told += UNREACHABLE;
+        match REASONS.iter().find_map(|reason| piece.strip_prefix(reason)) {
+            Some(rest) => {
+                told += REASON;
+                told += rest.trim_start_matches(|char: char| char.is_ascii_alphabetic() || " -_".contains(char));
+            }
+            None => told += piece,
+        }
+    }
+    told.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Expect) {
+        expected.assert_eq(&without_names(text));
+    }
+
+    #[test]
+    fn what_became_of_a_name_is_not_told() {
+        check(
+            "can't be reached: its address isn't a public one",
+            expect!["can't be reached: its host isn't known, or isn't at a public address"],
+        );
+        check(
+            "can't be reached: host not found",
+            expect!["can't be reached: its host isn't known, or isn't at a public address"],
+        );
+        check(
+            r#"{"detail":"can't be reached: failed to lookup address information: Name or service not known","seat":1}"#,
+            expect![[r#"{"detail":"can't be reached: its host isn't known, or isn't at a public address","seat":1}"#]],
+        );
+        for text in ["", "closed the connection", "can't be reached: Connection refused (os error 111)"] {
+            assert_eq!(without_names(text), text);
+        }
+    }
+}

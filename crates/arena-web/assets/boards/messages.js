@@ -1,0 +1,48 @@
+// What is said in a challenge: messages of operator and players, in the order in which they came.
+import { letter, list, make, seatClass } from "./seats.js";
+
+/**
+ * Draws what a seat was told, or all seats (a state is then a list of what each sees). Of `options` it takes `names`, `seat`, and
+ * `history`: the states before this one, oldest first.
+ */
+export function draw(element, state, options) {
+  const seen = new Map();
+  const states = [...list(options.history), state];
+  const players = [];
+  states.forEach((each, at) => {
+    const worlds = Array.isArray(each) ? each : [each];
+    worlds.forEach((world, seat) => {
+      if (Array.isArray(each) && Number.isInteger(options.seat) && options.seat !== seat) return;
+      list(world?.players).forEach((name, place) => (players[place] = name));
+      for (const message of list(world?.messages)) {
+        const key = `${message?.channel} ${message?.index}`;
+        if (!seen.has(key)) seen.set(key, { message, isFresh: at === states.length - 1 });
+      }
+    });
+  });
+  const told = make("ol", "messages");
+  for (const { message, isFresh } of seen.values()) told.append(row(message, isFresh, players, options));
+  if (seen.size === 0) told.append(make("li", "soft", "Nothing has been said yet."));
+  element.replaceChildren(told);
+  // What was said last is in sight.
+  told.scrollTop = told.scrollHeight;
+}
+
+/** What the state says of a seat: nothing, since challenges score at their end. */
+export function note() {
+  return { score: undefined, words: "" };
+}
+
+function row(message, isFresh, players, options) {
+  const name = (code) => {
+    const seat = players.indexOf(code);
+    return seat < 0 ? String(code) : `${letter(seat)} ${options.names?.[seat] ?? ""}`;
+  };
+  const seat = players.indexOf(message.from);
+  const item = make("li", `${seat < 0 ? "operator" : seatClass(seat)}${isFresh ? " fresh" : ""}`);
+  const head = make("p", "from", name(message.from));
+  if (message.to) head.append(make("span", "soft", ` to ${name(message.to)} only`));
+  head.append(make("span", "soft", [message.from, "chat"].includes(message.channel) ? "" : ` · ${message.channel}`));
+  item.append(head, make("p", "text", typeof message.content === "string" ? message.content : JSON.stringify(message.content)));
+  return item;
+}

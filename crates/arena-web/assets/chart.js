@@ -1,0 +1,90 @@
+// Scores over time, and below them where something went wrong. Drawn once; only the line for the frame that is shown moves.
+import { letter, make, number, seatClass } from "./boards/seats.js";
+import { DISQUALIFICATION, FAULT } from "./replay.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const [WIDTH, HEIGHT, MARKS] = [1000, 150, 14];
+
+/**
+ * Draws the chart of a summary into `element`; `seek` is called with a frame when somebody points at one. Gives a function that moves the
+ * line to a frame. Where there is nothing to draw, the element stays empty.
+ */
+export function chart(element, summary, names, seek) {
+  const hasScores = summary.scores.some((scores) => scores.some(Number.isFinite));
+  const hasMarks = summary.marks.some((marks) => marks > 0);
+  element.replaceChildren();
+  if (!hasScores && !hasMarks) return () => {};
+  const last = Math.max(summary.frames - 1, 1);
+  const x = (frame) => (frame / last) * WIDTH;
+  const svg = part("svg", { class: "chart", preserveAspectRatio: "none", role: "img" });
+  const top = hasScores ? HEIGHT : 0;
+  svg.setAttribute("viewBox", `0 0 ${WIDTH} ${top + (hasMarks ? MARKS : 0)}`);
+  const told = [];
+  let scale;
+  if (hasScores) {
+    const lines = summary.scores.map((scores, seat) => withEnd(points(scores, summary.stretch), summary, seat));
+    const values = lines.flat().map(([, score]) => score);
+    const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
+    const y = (score) => HEIGHT - 4 - ((score - low) / (high - low)) * (HEIGHT - 8);
+    svg.append(part("line", { class: "zero", x1: 0, x2: WIDTH, y1: y(0), y2: y(0) }));
+    lines.forEach((line, seat) => {
+      const path = line.map(([frame, score], at) => `${at ? "L" : "M"}${x(frame).toFixed(1)} ${y(score).toFixed(1)}`);
+      svg.append(part("path", { class: `score ${seatClass(seat)}`, d: path.join("") }));
+      const end = line.at(-1);
+      if (end) told.push(`${letter(seat)} ${names[seat]} ${number(end[1])}`);
+    });
+    scale = make("p", "scale soft");
+    scale.append(make("span", "", number(high)), make("span", "", number(low)));
+  }
+  if (hasMarks) {
+    summary.marks.forEach((marks, at) => {
+      if (!marks) return;
+      const kind = marks & DISQUALIFICATION ? "out" : marks & FAULT ? "fault" : "rejection";
+      const begin = x(at * summary.stretch);
+      const width = Math.max(2, x(summary.stretch) * 0.8);
+      svg.append(part("rect", { class: kind, x: Math.min(begin, WIDTH - width), y: top + 3, width, height: MARKS - 3 }));
+    });
+  }
+  const now = part("line", { class: "now", y1: 0, y2: top + MARKS });
+  svg.append(now);
+  const what = told.length ? `Scores over time, at last: ${told.join(", ")}` : "Where something went wrong, over time";
+  svg.setAttribute("aria-label", what);
+  const point = (event) => {
+    const box = svg.getBoundingClientRect();
+    const share = Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+    seek(Math.round(share * (summary.frames - 1)));
+  };
+  svg.addEventListener("pointerdown", (event) => {
+    svg.setPointerCapture(event.pointerId);
+    point(event);
+  });
+  svg.addEventListener("pointermove", (event) => event.buttons & 1 && point(event));
+  const figure = make("figure", hasScores ? "scores" : "scores flat");
+  if (scale) figure.append(scale);
+  figure.append(svg);
+  const words = hasScores ? "Scores over time." : "Over time.";
+  const marked = hasMarks ? " Marks below: rejections, faults, disqualifications." : "";
+  figure.append(make("figcaption", "soft", words + marked));
+  element.append(figure);
+  return (frame) => {
+    now.setAttribute("x1", x(frame));
+    now.setAttribute("x2", x(frame));
+  };
+}
+
+function points(scores, stretch) {
+  return scores.map((score, at) => [at * stretch, score]).filter(([, score]) => Number.isFinite(score));
+}
+
+/** The line of a seat with its score at the end. The disqualified have another one there, which isn't the game's. */
+function withEnd(line, summary, seat) {
+  const score = summary.result?.scores?.[seat];
+  const isOut = summary.disqualified.some((out) => out.seat === seat);
+  return Number.isFinite(score) && !isOut ? [...line, [summary.frames - 1, score]] : line;
+}
+
+function part(tag, attributes) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}

@@ -1,0 +1,205 @@
+// The controls of the viewer: buttons, slider, speed, whose view, and the keyboard. They know frames by number, not what is in them.
+import { letter, make } from "./boards/seats.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const ICONS = {
+  first: "M5 4h2v16H5zM19 4v16L8 12z",
+  back: "M14 4v16L5 12zM16 4h2v16h-2z",
+  play: "M6 4l14 8-14 8z",
+  pause: "M6 4h4v16H6zM14 4h4v16h-4z",
+  step: "M10 4l9 8-9 8zM6 4h2v16H6z",
+  last: "M17 4h2v16h-2zM5 4l11 8-11 8z",
+  before: "M13 4v16L4 12zM17 4h3v10h-3zM17 17h3v3h-3z",
+  next: "M11 4l9 8-9 8zM4 4h3v10H4zM4 17h3v3H4z",
+};
+/** Frames in a second. */
+const SPEEDS = [1, 2, 5, 10, 30, 60, 250, 1000];
+/** With Shift, arrows go so many frames. */
+const STRIDE = 10;
+/** So many seconds are read ahead. */
+const AHEAD_S = 0.5;
+
+/**
+ * Makes the controls. `on` is who is told: `show(frame)`, `find(direction)`, `look(seat)`, `rest()` when playing ends; and who is asked:
+ * `shown()`, `wanted()` (which may still be on its way) and `last()`, frames. `seats` are their names, `speed` is how many frames a second there are at first.
+ */
+export function controls(on) {
+  let isPlaying = false;
+  let speed = on.speed;
+  let before;
+  let position = 0;
+  let firstEpoch = 1;
+  let isReady = false;
+  let title = "";
+
+  const element = make("section", "controls");
+  element.setAttribute("aria-label", "Controls");
+  const slider = make("input");
+  Object.assign(slider, { type: "range", min: 0, max: 0, value: 0, disabled: true });
+  slider.setAttribute("aria-label", "Epoch");
+  const place = make("output", "place");
+  const move = (frame) => {
+    pause();
+    on.show(Math.min(Math.max(frame, 0), on.last()));
+  };
+  const buttons = {
+    first: button("first", "First epoch (Home)", () => move(0)),
+    before: button("before", "What went wrong before (P)", () => jump(-1)),
+    back: button("back", "One back (←)", () => move(on.wanted() - 1)),
+    play: button("play", "Play (Space)", () => toggle()),
+    step: button("step", "One on (→)", () => move(on.wanted() + 1)),
+    next: button("next", "What went wrong next (N)", () => jump(1)),
+    last: button("last", "End (End)", () => move(on.last())),
+  };
+  const rate = choice("Speed", SPEEDS.map((each) => [each, `${each} a second`]), (value) => (speed = value));
+  rate.select.value = on.speed;
+  const views = [["", "everybody"], ...on.seats.map((name, seat) => [seat, `${letter(seat)} ${name}`])];
+  const view = choice("View", views, (value) => on.look(value === "" ? undefined : Number(value)));
+  const goal = make("label", "", "Go to ");
+  const number = make("input");
+  Object.assign(number, { type: "number", min: 0, step: 1, disabled: true });
+  number.setAttribute("aria-label", "Go to epoch");
+  goal.append(number);
+  number.addEventListener("change", () => {
+    if (number.value !== "") move(Number(number.value) - firstEpoch);
+  });
+  const row = make("div", "buttons");
+  row.append(...Object.values(buttons));
+  const rest = make("div", "choices");
+  rest.append(rate.label, view.label, goal, place);
+  element.append(slider, row, rest);
+  slider.addEventListener("input", () => move(Number(slider.value)));
+  document.addEventListener("keydown", key);
+  addEventListener("visibilitychange", () => (before = undefined));
+
+  function jump(direction) {
+    pause();
+    on.find(direction);
+  }
+
+  function toggle() {
+    if (isPlaying) return pause();
+    if (!isReady) return;
+    isPlaying = true;
+    // At the end it begins anew.
+    position = on.shown() >= on.last() ? 0 : on.shown();
+    before = undefined;
+    face();
+    requestAnimationFrame(tick);
+  }
+
+  function pause() {
+    if (!isPlaying) return;
+    isPlaying = false;
+    face();
+    on.rest();
+  }
+
+  function tick(now) {
+    if (!isPlaying) return;
+    const passed = before === undefined ? 0 : (now - before) / 1000;
+    before = now;
+    // Where frames come too slowly, playing waits for them rather than running away.
+    position = Math.min(position + passed * speed, Math.max(position, on.shown() + 1 + speed * 0.1), on.last());
+    on.show(Math.floor(position));
+    if (position >= on.last() && on.shown() >= on.last()) return pause();
+    requestAnimationFrame(tick);
+  }
+
+  function face() {
+    const [icon, title] = isPlaying ? ["pause", "Pause (Space)"] : ["play", "Play (Space)"];
+    dress(buttons.play, icon, title);
+  }
+
+  function key(event) {
+    const { target } = event;
+    if (event.altKey || event.ctrlKey || event.metaKey || target.matches?.("select, input[type=number]")) return;
+    if (event.key === " " && target.matches?.("button, a, summary")) return;
+    const stride = event.shiftKey ? STRIDE : 1;
+    const keys = {
+      " ": toggle,
+      ArrowLeft: () => move(on.wanted() - stride),
+      ArrowRight: () => move(on.wanted() + stride),
+      Home: () => move(0),
+      End: () => move(on.last()),
+      n: () => jump(1),
+      p: () => jump(-1),
+    };
+    const does = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!does) return;
+    event.preventDefault();
+    does();
+  }
+
+  return {
+    element,
+    /** Whether frames follow each other by themselves. */
+    isPlaying: () => isPlaying,
+    pause,
+    /** How many frames ahead are worth reading. */
+    ahead: () => Math.ceil(speed * AHEAD_S) + 1,
+    /** The name of the frame that is shown. */
+    name: () => title,
+    /** The summary is there. */
+    ready(summary) {
+      isReady = true;
+      firstEpoch = summary.first_epoch;
+      const lastEpoch = summary.first_epoch + summary.frames - 1 - (summary.result ? 1 : 0);
+      slider.max = summary.frames - 1;
+      Object.assign(number, { min: firstEpoch, max: lastEpoch, disabled: false });
+      slider.disabled = false;
+      slider.value = on.shown();
+      const hasMarks = summary.marks.some((marks) => marks > 0);
+      for (const [name, button] of Object.entries(buttons)) button.disabled = !hasMarks && ["before", "next"].includes(name);
+      place.title = `${lastEpoch} epochs`;
+      place.dataset.of = ` of ${lastEpoch}`;
+      place.textContent = title + (title.startsWith("Epoch") ? place.dataset.of : "");
+    },
+    /** Another frame is shown. */
+    moved(frame, line) {
+      title = line.result ? `End, after ${line.result.epochs} epochs` : `Epoch ${line.epoch}`;
+      slider.value = frame;
+      slider.setAttribute("aria-valuetext", title);
+      place.textContent = title + (line.result ? "" : (place.dataset.of ?? ""));
+      // A number that is being typed stays.
+      if (document.activeElement !== number) number.value = line.epoch ?? "";
+    },
+    /** Somebody else chose the view. */
+    looks(seat) {
+      view.select.value = seat ?? "";
+    },
+  };
+
+  function button(icon, title, click) {
+    const button = make("button");
+    Object.assign(button, { type: "button", disabled: true });
+    dress(button, icon, title);
+    button.addEventListener("click", click);
+    return button;
+  }
+}
+
+function dress(button, icon, title) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(SVG, "path");
+  path.setAttribute("d", ICONS[icon]);
+  svg.append(path);
+  button.replaceChildren(svg);
+  button.title = title;
+  button.setAttribute("aria-label", title);
+}
+
+function choice(name, options, choose) {
+  const label = make("label", "", `${name} `);
+  const select = make("select");
+  for (const [value, text] of options) {
+    const option = make("option", "", text);
+    option.value = value;
+    select.append(option);
+  }
+  select.addEventListener("change", () => choose(select.value === "" ? "" : Number(select.value)));
+  label.append(select);
+  return { label, select };
+}

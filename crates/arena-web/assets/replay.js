@@ -1,0 +1,220 @@
+// A replay that is read frame by frame. A frame is a line after the header: an epoch, or the result. The index says where each begins and
+// what went wrong in it (eight bytes each: six of offset, a zero, a byte of marks); the summary says how many there are, and
+// what went wrong and how the scores stood in each stretch of frames. So whatever is looked for, few bytes are read.
+import { RangedFile } from "./file.js";
+
+/** The version of index and summary that this reads. */
+const VERSION = 1;
+const ENTRY = 8;
+/** Entries of the index that are read at once, and how many such blocks are kept. */
+const BLOCK = 1024;
+const MOST_BLOCKS = 512;
+/** The beginning that is read at first: header and first frame, as a rule. */
+const FIRST = 32 << 10;
+const MOST_FIRST = 64 << 20;
+/** Frames are read in groups of at most so many bytes: few where somebody looks in, more where frames follow each other. */
+const GLANCE = 16 << 10;
+const GROUP = 256 << 10;
+/** Frames are kept up to this sum of bytes. */
+const KEPT = 32 << 20;
+
+/** What marks are, in index and summary. */
+export const FAULT = 1;
+export const REJECTION = 2;
+export const DISQUALIFICATION = 4;
+
+export class Replay {
+  /** The first line: game, config, agents. There after `begin`. */
+  header;
+  /** There after `prepare`. */
+  summary;
+  #file;
+  #index;
+  #summaryUrl;
+  #blocks = new Map();
+  /** Frames as bytes, those used last at the end. */
+  #kept = new Map();
+  #size = 0;
+  #underway = [];
+
+  /** `places`: the addresses of `replay`, `index` and `summary`. */
+  constructor(places) {
+    this.#file = new RangedFile(places.replay);
+    this.#index = new RangedFile(places.index);
+    this.#summaryUrl = places.summary;
+  }
+
+  /** Reads the header and gives the first frame, which needs no index; undefined if there is none. */
+  async begin() {
+    let bytes = await this.#file.read(0, FIRST);
+    for (let size = FIRST; count(bytes) < 2 && bytes.length >= size && size < MOST_FIRST; ) {
+      size *= 4;
+      bytes = await this.#file.read(0, size);
+    }
+    const [header, first] = lines(bytes);
+    this.header = parse(header);
+    if (!Array.isArray(this.header?.agents)) throw new Error("this is no replay");
+    return first && parse(first);
+  }
+
+  /** Reads the summary. */
+  async prepare() {
+    const answer = await fetch(this.#summaryUrl);
+    // A server says what is wrong with the replay.
+    if (!answer.ok) throw new Error((await answer.text()).slice(0, 500) || `the host answers ${answer.status}`);
+    const summary = await answer.json();
+    if (summary.arena_replay_index !== VERSION) throw new Error("index and viewer are of different versions");
+    this.summary = summary;
+  }
+
+  /** Reads the index as a whole, unless it is long: then a frame takes one request rather than two. */
+  async warm() {
+    const size = (this.frames + 1) * ENTRY;
+    if (size > MOST_BLOCKS * BLOCK * ENTRY) return;
+    const bytes = await this.#index.read(0, size);
+    // What is missing is told where somebody looks for it.
+    if (bytes.length < size) return;
+    for (let number = 0; number * BLOCK < this.frames; number++) {
+      const begin = number * BLOCK * ENTRY;
+      const length = Math.min((BLOCK + 1) * ENTRY, size - begin);
+      this.#blocks.set(number, Promise.resolve(new DataView(bytes.buffer, bytes.byteOffset + begin, length)));
+    }
+  }
+
+  /** How many frames there are. */
+  get frames() {
+    return this.summary?.frames ?? 1;
+  }
+
+  /** The frame of an epoch. */
+  frameOf(epoch) {
+    return Math.min(Math.max(epoch - (this.summary?.first_epoch ?? 1), 0), this.frames - 1);
+  }
+
+  /** A frame, parsed. With it come some that follow, or with `direction` -1 some before it. */
+  async frame(frame, direction = 1) {
+    let bytes = this.#kept.get(frame);
+    if (!bytes) {
+      const underway = this.#underway.find(({ from, to }) => from <= frame && frame < to);
+      const group = underway?.group ?? this.#load(frame, direction);
+      bytes = (await group).get(frame);
+    }
+    this.#keep(frame, bytes);
+    return parse(bytes);
+  }
+
+  /** Reads ahead, so that a frame is there when it is needed. */
+  async expect(frame) {
+    if (frame >= this.frames || this.#kept.has(frame)) return;
+    if (this.#underway.some(({ from, to }) => from <= frame && frame < to)) return;
+    // What fails here fails again where somebody waits for it, and is told there.
+    await this.#load(frame, 1).catch(() => {});
+  }
+
+  /** The next frame in a direction that has any of these marks; undefined if there is none. */
+  async find(frame, direction, marks) {
+    const { stretch, marks: stretches } = this.summary;
+    let at = frame + direction;
+    while (at >= 0 && at < this.frames) {
+      const number = Math.floor(at / stretch);
+      if (stretches[number] & marks) {
+        const [low, high] = [number * stretch, Math.min((number + 1) * stretch, this.frames)];
+        for (; at >= low && at < high; at += direction) {
+          const block = await this.#block(Math.floor(at / BLOCK));
+          if (block.getUint8((at % BLOCK) * ENTRY + ENTRY - 1) & marks) return at;
+        }
+      } else {
+        at = direction > 0 ? (number + 1) * stretch : number * stretch - 1;
+      }
+    }
+    return undefined;
+  }
+
+  #load(frame, direction) {
+    const load = { from: frame, to: frame + 1 };
+    load.group = this.#read(frame, direction, load).finally(() => {
+      this.#underway = this.#underway.filter((other) => other !== load);
+    });
+    this.#underway.push(load);
+    return load.group;
+  }
+
+  async #read(frame, direction, load) {
+    // A group lies in one block of the index.
+    const number = Math.floor(frame / BLOCK);
+    const block = await this.#block(number);
+    const offset = (frame) => {
+      const at = (frame - number * BLOCK) * ENTRY;
+      return block.getUint32(at, true) + block.getUint16(at + 4, true) * 2 ** 32;
+    };
+    const [low, high] = [number * BLOCK, Math.min((number + 1) * BLOCK, this.frames)];
+    let [from, to] = [frame, frame + 1];
+    const isNew = (frame) => !this.#kept.has(frame);
+    const most = isNew(frame - direction) ? GLANCE : GROUP;
+    if (direction < 0) {
+      while (from > low && isNew(from - 1) && offset(to) - offset(from - 1) <= most) from--;
+    } else {
+      while (to < high && isNew(to) && offset(to + 1) - offset(from) <= most) to++;
+    }
+    [load.from, load.to] = [from, to];
+    const begin = offset(from);
+    const bytes = await this.#file.read(begin, offset(to));
+    if (bytes.length !== offset(to) - begin) throw new Error("the replay is shorter than its index says");
+    const group = new Map();
+    for (let each = from; each < to; each++) {
+      // A copy, so that one frame that is kept doesn't keep its whole group.
+      const line = bytes.slice(offset(each) - begin, offset(each + 1) - begin);
+      group.set(each, line);
+      this.#keep(each, line);
+    }
+    return group;
+  }
+
+  #keep(frame, bytes) {
+    if (this.#kept.delete(frame)) this.#size -= bytes.length;
+    this.#kept.set(frame, bytes);
+    this.#size += bytes.length;
+    for (const [oldest, line] of this.#kept) {
+      if (this.#size <= KEPT || oldest === frame) break;
+      this.#kept.delete(oldest);
+      this.#size -= line.length;
+    }
+  }
+
+  /** A block of the index, with the entry that follows it. */
+  #block(number) {
+    let block = this.#blocks.get(number);
+    if (!block) {
+      const begin = number * BLOCK * ENTRY;
+      block = this.#index.read(begin, begin + (BLOCK + 1) * ENTRY).then((bytes) => {
+        const entries = Math.min(BLOCK, this.frames - number * BLOCK) + 1;
+        if (bytes.length < entries * ENTRY) throw new Error("the index is shorter than the summary says");
+        return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      });
+      block.catch(() => this.#blocks.delete(number));
+      this.#blocks.set(number, block);
+      if (this.#blocks.size > MOST_BLOCKS) this.#blocks.delete(this.#blocks.keys().next().value);
+    }
+    return block;
+  }
+}
+
+function parse(bytes) {
+  return JSON.parse(new TextDecoder().decode(bytes));
+}
+
+function count(bytes) {
+  return lines(bytes).length;
+}
+
+/** The first two lines, as far as they are whole. */
+function lines(bytes) {
+  const found = [];
+  for (let begin = 0; found.length < 2; ) {
+    const end = bytes.indexOf(10, begin);
+    if (end < 0) break;
+    found.push(bytes.subarray(begin, end));
+    begin = end + 1;
+  }
+  return found;
+}

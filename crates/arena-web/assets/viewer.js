@@ -1,0 +1,297 @@
+// The viewer of replays: boards, seats, what was done and what went wrong, and the controls. It reads no more of a replay than it shows.
+import { boardOf, isTogether } from "./boards.js";
+import { letter, list, make, number, seatClass } from "./boards/seats.js";
+import { chart } from "./chart.js";
+import { controls } from "./controls.js";
+import { actions, outcome, problems } from "./sentences.js";
+import { DISQUALIFICATION, FAULT, REJECTION, Replay } from "./replay.js";
+
+/** Challenges are told with what was said in so many epochs before. */
+const HISTORY = 200;
+/** Epochs in a second, unless the reader chooses. Moves of chess are thought about. */
+const SPEED = 10;
+const SPEEDS = { chess: 2 };
+/** The address follows the frame at rest, at most so often; browsers refuse more. */
+const ADDRESS_MS = 400;
+
+const main = document.getElementById("viewer");
+const at = (place) => new URL(main.dataset[place], document.baseURI).href;
+
+start().catch(fail);
+
+async function start() {
+  const replay = new Replay({ replay: at("replay"), index: at("index"), summary: at("summary") });
+  // Both at once: the first frame is shown as soon as it is there.
+  const prepared = replay.prepare();
+  prepared.catch(() => {});
+  const first = await replay.begin();
+  const viewer = new Viewer(replay);
+  if (first) await viewer.show(0, first);
+  await prepared;
+  viewer.ready();
+}
+
+function fail(error) {
+  main.append(make("p", "problem", `This replay can't be shown: ${error.message}`));
+}
+
+class Viewer {
+  #replay;
+  #parts;
+  #controls;
+  #moveLine = () => {};
+  #seat;
+  /** The frame that is shown, the one that is wanted, and whether somebody is on the way there. */
+  #shown = -1;
+  #line;
+  #wanted = 0;
+  #isMoving = false;
+  #addressTimer;
+
+  constructor(replay) {
+    this.#replay = replay;
+    const { header } = replay;
+    this.names = header.agents.map((agent) => String(agent.name));
+    const parts = (this.#parts = {
+      facts: make("p", "facts soft"),
+      boards: make("div", "boards"),
+      seats: make("table", "seats"),
+      happened: make("div", "happened"),
+      chart: make("section", "over-time"),
+      told: make("p", "hidden"),
+    });
+    parts.facts.textContent = String(header.game);
+    parts.told.setAttribute("role", "status");
+    const boards = make("section", "stage");
+    boards.setAttribute("aria-label", "Board");
+    boards.append(parts.boards);
+    const beside = make("section", "beside");
+    beside.setAttribute("aria-label", "Agents and what they did");
+    const scroll = make("div", "scroll");
+    scroll.append(parts.seats);
+    beside.append(scroll, parts.happened);
+    this.#controls = controls({
+      seats: this.names,
+      speed: SPEEDS[header.game] ?? SPEED,
+      show: (frame) => this.want(frame),
+      shown: () => Math.max(this.#shown, 0),
+      wanted: () => this.#wanted,
+      last: () => this.#replay.frames - 1,
+      find: (direction) => this.#find(direction),
+      look: (seat) => this.look(seat),
+      rest: () => this.#tell(),
+    });
+    const playing = make("div", "playing");
+    playing.append(boards, this.#controls.element, beside);
+    main.replaceChildren(parts.facts, playing, parts.chart, parts.told);
+    const redraw = () => this.#line && this.#draw();
+    new ResizeObserver(redraw).observe(parts.boards);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  }
+
+  /** The summary is there: now all frames can be reached. */
+  ready() {
+    const { summary } = this.#replay;
+    const { facts } = this.#parts;
+    if (summary.result) facts.append(` · ${outcome(summary.result.outcome, this.#replay.header, summary.sides)}`);
+    else facts.append(` · breaks off after epoch ${summary.first_epoch + summary.frames - 1}, without a result`);
+    facts.append(" · seed ", make("code", "", String(this.#replay.header.seed)));
+    this.#moveLine = chart(this.#parts.chart, summary, this.names, (frame) => this.want(frame));
+    this.#controls.ready(summary);
+    // Nobody waits for it, and what fails here fails again where somebody does.
+    this.#replay.warm().catch(() => {});
+    const wanted = new URLSearchParams(location.hash.slice(1));
+    const [epoch, seat] = ["epoch", "seat"].map((name) => (/^\d+$/.test(wanted.get(name)) ? Number(wanted.get(name)) : undefined));
+    if (seat < this.names.length) this.look(seat);
+    if (this.#line) this.#draw();
+    if (epoch !== undefined) this.want(this.#replay.frameOf(epoch));
+    addEventListener("hashchange", () => {
+      const epoch = /epoch=(\d+)/.exec(location.hash)?.[1];
+      if (epoch) this.want(this.#replay.frameOf(Number(epoch)));
+    });
+  }
+
+  /** Asks for a frame. Where many are asked for while one is on its way, only the last of them is gone to. */
+  async want(frame) {
+    this.#wanted = Math.min(Math.max(frame, 0), this.#replay.frames - 1);
+    if (this.#isMoving) return;
+    this.#isMoving = true;
+    try {
+      while (this.#wanted !== this.#shown) {
+        const wanted = this.#wanted;
+        const line = await this.#replay.frame(wanted, wanted < this.#shown ? -1 : 1);
+        await this.show(wanted, line);
+        if (this.#controls.isPlaying()) this.#replay.expect(wanted + this.#controls.ahead());
+      }
+      this.#parts.problem?.remove();
+    } catch (error) {
+      this.#controls.pause();
+      this.#parts.problem?.remove();
+      this.#parts.problem = make("p", "problem", `Frame ${this.#wanted} can't be shown: ${error.message}`);
+      this.#parts.boards.before(this.#parts.problem);
+    } finally {
+      this.#isMoving = false;
+    }
+  }
+
+  async show(frame, line) {
+    const states = line.worlds ?? line.world_state;
+    const board = boardOf(this.#replay.header.game, states);
+    this.history = board && isTogether(board) ? await this.#history(frame) : [];
+    [this.#shown, this.#line, this.board] = [frame, line, board];
+    this.#draw();
+    this.#controls.moved(frame, line);
+    this.#moveLine(frame);
+    performance.mark("arena:frame", { detail: frame });
+    if (!this.#controls.isPlaying()) this.#tell();
+  }
+
+  /** Looks from a seat, or from all of them. */
+  look(seat) {
+    this.#seat = seat;
+    this.#controls.looks(seat);
+    if (this.#line) this.#draw();
+    this.#remember();
+  }
+
+  async #history(frame) {
+    const from = Math.max(0, frame - HISTORY);
+    const states = [];
+    for (let before = from; before < frame; before++) {
+      const line = await this.#replay.frame(before);
+      states.push(line.worlds ?? line.world_state);
+    }
+    return states;
+  }
+
+  async #find(direction) {
+    if (!this.#replay.summary) return;
+    try {
+      const found = await this.#replay.find(this.#shown, direction, FAULT | REJECTION | DISQUALIFICATION);
+      if (found === undefined) this.#parts.told.textContent = "Nothing more went wrong.";
+      else this.want(found);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  #options(seat = this.#seat) {
+    const { header, summary } = this.#replay;
+    const ids = header.agents.map((agent) => agent.agent_id);
+    const sides = summary?.sides ?? [];
+    return { ids, names: this.names, sides, config: header.config, seat, history: this.history };
+  }
+
+  #draw() {
+    const { boards } = this.#parts;
+    const line = this.#line;
+    const states = line.worlds ?? line.world_state;
+    if (!this.board) {
+      boards.replaceChildren(make("p", "soft", states ? "There is no board for this game." : "Nobody was asked in this epoch."));
+    } else if (Array.isArray(states) && !isTogether(this.board)) {
+      const shown = states.map((_, seat) => seat).filter((seat) => this.#seat === undefined || seat === this.#seat);
+      const figures = places(boards, shown.map((seat) => `world-${seat}`), "figure");
+      shown.forEach((seat, place) => this.#drawWorld(figures[place], states[seat], seat));
+    } else {
+      const [place] = places(boards, ["all"], "div");
+      this.board.draw(place, states, this.#options());
+    }
+    this.#drawSeats(states);
+    this.#parts.happened.replaceChildren(...this.#happened());
+  }
+
+  #drawWorld(figure, world, seat) {
+    const [caption, place] = places(figure, ["caption", "world"], "div");
+    caption.className = `caption ${seatClass(seat)}`;
+    const name = `The world of ${letter(seat)} ${this.names[seat] ?? ""}`;
+    caption.textContent = name;
+    const isThere = world && typeof world === "object" && Object.keys(world).length > 0;
+    if (isThere) this.board.draw(place, world, { ...this.#options(undefined), label: name });
+    else place.replaceChildren(make("p", "soft", "Nothing was shown to this agent."));
+  }
+
+  #drawSeats(states) {
+    const { summary } = this.#replay;
+    const isEnd = Boolean(this.#line.result);
+    const rows = this.names.map((name, seat) => {
+      const state = Array.isArray(states) ? states[seat] : states;
+      const told = this.board?.note(state, seat, this.#options()) ?? { score: undefined, words: "" };
+      const out = list(summary?.disqualified).find((out) => out.seat === seat && out.frame <= this.#shown);
+      const score = isEnd ? this.#line.result.scores?.[seat] : told.score;
+      const bank = this.#line.remaining_overage_ms?.[seat];
+      const row = make("tr", `${seatClass(seat)}${this.#seat === seat ? " chosen" : ""}`);
+      const head = make("th");
+      head.scope = "row";
+      const version = this.#replay.header.agents[seat].version;
+      head.append(make("span", "letter", letter(seat)), " ", make("span", "name", name));
+      if (version) head.append(make("span", "soft", ` ${version}`));
+      const words = make("td", "words", told.words);
+      if (isEnd) words.append(`${told.words ? ", " : ""}rank ${this.#line.result.ranks?.[seat] ?? "–"}`);
+      if (out) words.append(" ", make("span", "alarm", `disqualified: ${out.verdict}`));
+      row.append(
+        head,
+        make("td", "number", score === undefined || score === null ? "–" : number(score)),
+        make("td", "number", Number.isFinite(bank) ? `${(bank / 1000).toFixed(1)} s` : "–"),
+        words,
+      );
+      return row;
+    });
+    const head = make("tr");
+    for (const [text, classes] of [["Agent"], ["Score", "number"], ["Bank", "number"], ["State"]]) {
+      const cell = make("th", classes, text);
+      cell.scope = "col";
+      head.append(cell);
+    }
+    const [thead, tbody] = [make("thead"), make("tbody")];
+    thead.append(head);
+    tbody.append(...rows);
+    this.#parts.seats.replaceChildren(thead, tbody);
+  }
+
+  #happened() {
+    const wrong = problems(this.#line, this.names);
+    const done = actions(this.#line, this.names);
+    const parts = [];
+    if (this.#line.result) parts.push(make("p", "", outcome(this.#line.result.outcome, this.#replay.header, this.#replay.summary?.sides)));
+    for (const [title, sentences, classes] of [["What went wrong", wrong, "wrong"], ["Actions", done, "done"]]) {
+      const chosen = sentences.filter(({ seat }) => this.#seat === undefined || seat === this.#seat);
+      if (chosen.length === 0) continue;
+      const all = make("ul", classes);
+      all.append(...chosen.map(({ seat, text }) => make("li", seatClass(seat), text)));
+      parts.push(make("h2", "", title), all);
+    }
+    return parts;
+  }
+
+  /** At rest: the moment is told to those who can't see it, and the address leads to it. */
+  #tell() {
+    const board = this.#parts.boards.querySelector("[role=img]")?.getAttribute("aria-label") ?? "";
+    const wrong = problems(this.#line, this.names).map(({ text }) => text);
+    this.#parts.told.textContent = [this.#controls.name(), ...wrong, board].join(". ");
+    this.#remember();
+  }
+
+  #remember() {
+    clearTimeout(this.#addressTimer);
+    this.#addressTimer = setTimeout(() => {
+      if (!this.#replay.summary || this.#controls.isPlaying()) return;
+      const seat = this.#seat === undefined ? "" : `&seat=${this.#seat}`;
+      const epoch = this.#shown + this.#replay.summary.first_epoch;
+      history.replaceState(null, "", `#epoch=${epoch}${seat}`);
+    }, ADDRESS_MS);
+  }
+}
+
+/** Children of an element by these names, made where they are missing; others are taken away. So canvases stay from frame to frame. */
+function places(element, names, tag) {
+  const there = new Map([...element.children].map((child) => [child.dataset.place, child]));
+  const wanted = names.map((name) => {
+    const child = there.get(name) ?? make(tag);
+    child.dataset.place = name;
+    return child;
+  });
+  if (wanted.length !== element.children.length || wanted.some((child, at) => element.children[at] !== child)) {
+    element.replaceChildren(...wanted);
+  }
+  return wanted;
+}
