@@ -90,7 +90,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (forms(&view))
             }
         };
-        let body = tournaments.without_paths(&body.into_string()).into_owned();
+        let body = tournaments.redacted(&body.into_string()).into_owned();
         let name = view.name.clone().unwrap_or_else(|| format!("{}, {} agents", view.game, view.agents.len()));
         Ok::<_, Refusal>(Page::new(&name, Place::Tournaments, PreEscaped(body)).with_script("tournament.js"))
     });
