@@ -199,7 +199,7 @@ fn who_answers_as_another_has_cheated() {
     table.act(1, "actions", &json!({"actions": []}).to_string()).unwrap();
     table.act(1, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
     assert!(table.has_ended());
-    let told = table.told().replace(|char: char| char == '\\', "");
+    let told = table.told().replace('\\', "");
     expect![[r#"
         1 → operator: (actions) {"actions":[],"agent_id":"player 1"}
         2 → operator: (actions) {"actions":[]}
