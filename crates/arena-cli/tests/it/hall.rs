@@ -99,6 +99,10 @@ impl Hall {
         for line in standings["standings"].as_array_mut().unwrap() {
             line.as_object_mut().unwrap().remove("agent_path");
         }
+        // Each tournament has a nonce of its own.
+        for drawn in ["seed_nonce", "seed_commitment"] {
+            assert!(standings.as_object_mut().unwrap().remove(drawn).is_some(), "{drawn}");
+        }
         let mut matches = self.client.get(&format!("/api/tournaments/{id}/matches?limit=100")).ok()["matches"].take();
         for game in matches.as_array_mut().unwrap() {
             for name in ["tookMs", "waitedMs", "longestStepMs"] {
@@ -170,7 +174,11 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
         assert_eq!(answer.json()["error"], sentence);
     };
     refuse("filename=notes.txt", b"hello", "files/notes.txt isn't executable (chmod +x makes it so)");
-    refuse("filename=a.py&name=%20x", b"1", "a name has 1 to 64 characters and no space around it");
+    refuse(
+        "filename=a.py&name=%20x",
+        b"1",
+        "a name has 1 to 64 characters, none that steers others, and no space around it",
+    );
     file(&source, "manifest.json", r#"{"channel": "http", "url": "http://127.0.0.1:1/"}"#);
     let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
     refuse("", &packed.stdout, "its manifest leads to a server; name that by its url");

@@ -128,7 +128,8 @@ fn a_league_from_its_founding_to_its_second_season() {
         │ a          ·     2/4   1.5/2 │
         │ late     2/4       ·   1.5/2 │
         │ b      0.5/2   0.5/2       · │
-        └──────────────────────────────┘"#]],
+        └──────────────────────────────┘
+        nobody leads in Elo: a and late share the first place"#]],
     );
     club.check(
         &["show", "ladder", "--csv"],
