@@ -143,22 +143,24 @@ fn a_league_from_its_founding_to_its_second_season() {
     club.check(
         &["show", "ladder", "--markdown"],
         expect![[r#"
-        0
-        ladder: snake, paired games, season 1
+            0
+            ladder: snake, paired games, season 1
 
-        8 games played, the season goes on.
+            8 games played, the season goes on.
 
-        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | gone |
-        |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-        | 1= | a | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
-        | 1= | late | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
-        | 1= | b | -127 | 190 | 1-3 | 4 | 0 | 2 | 2 | 1 | 25.0 | gone |
+            | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | gone |
+            |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+            | 1= | a | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
+            | 1= | late | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
+            | 1= | b | -127 | 190 | 1-3 | 4 | 0 | 2 | 2 | 1 | 25.0 | gone |
 
-        |  | a | late | b |
-        |---|--:|--:|--:|
-        | a | · | 2/4 | 1.5/2 |
-        | late | 2/4 | · | 1.5/2 |
-        | b | 0.5/2 | 0.5/2 | · |"#]],
+            |  | a | late | b |
+            |---|--:|--:|--:|
+            | a | · | 2/4 | 1.5/2 |
+            | late | 2/4 | · | 1.5/2 |
+            | b | 0.5/2 | 0.5/2 | · |
+
+            - nobody leads in Elo: a and late share the first place"#]],
     );
     club.check(
         &["season", "ladder"],
