@@ -23,7 +23,14 @@ const PRECISION: f64 = 1e-9;
 const EQUAL: f64 = 1e-8;
 
 /// Rounds until a fit has failed. Four to ten are usual.
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 1000;
+
+/// After so many rounds it shows that steps are too short, as with the prior after few games: their curvature is not quite that of
+/// what is climbed.
+const USUAL_ROUNDS: usize = 20;
+
+/// How much longer than computed a step may become.
+const LONGEST_SHARE: f64 = 64.0;
 
 /// Strengths, fitted: who is how strong, and how sure that is.
 #[derive(Debug, Clone)]
@@ -252,14 +259,19 @@ impl Slope<'_> {
     /// Goes up from `start` until steps make no difference; `None` if they always do.
     fn climb(&self, start: Parameters) -> Option<Place> {
         let mut place = self.place(start)?;
-        for _ in 0..ROUNDS {
+        let mut before: Option<(Vec<f64>, f64)> = None;
+        for round in 0..ROUNDS {
             let step = self.step(&place)?;
             let length = step.iter().fold(0.0, |most: f64, step| most.max(step.abs()));
             if !length.is_finite() {
                 return None;
             }
             // Far from the maximum the curvature here says little about there.
-            let mut share = (3.0 / length).min(1.0);
+            let scale = match &before {
+                Some((last, share)) if round >= USUAL_ROUNDS => share * lengthening(last, &step),
+                _ => 1.0,
+            };
+            let mut share = (3.0 / length).min(scale);
             let next = loop {
                 let mut parameters = place.parameters.clone();
                 for (value, step) in parameters.values.iter_mut().zip(&step) {
@@ -274,12 +286,21 @@ impl Slope<'_> {
                 }
             };
             place = next;
+            before = Some((step, share));
             if length < PRECISION {
                 return Some(place);
             }
         }
         None
     }
+}
+
+/// By how much to lengthen steps of which these are two in a row, so that the next would end where they lead to (Barzilai and Borwein,
+/// *Two-point step size gradient methods*, 1988).
+fn lengthening(last: &[f64], step: &[f64]) -> f64 {
+    let square: f64 = last.iter().map(|value| value * value).sum();
+    let bend: f64 = last.iter().zip(step).map(|(last, step)| last * (last - step)).sum();
+    if bend > 0.0 { (square / bend).min(LONGEST_SHARE) } else { 1.0 }
 }
 
 /// Fits strengths to results.

@@ -263,3 +263,25 @@ fn glicko2_is_that_of_the_python_package() {
         near(found.volatility, volatility, 1e-5);
     }
 }
+
+// Few games in a chain, and as many ties as decisions: the prior bends as much as the results do.
+#[test]
+fn a_chain_of_ties_and_wins_has_a_fit() {
+    let games: [&[(usize, u32)]; 7] = [
+        &[(3, 1), (4, 1)],
+        &[(4, 1), (2, 2)],
+        &[(2, 2), (4, 1)],
+        &[(1, 1), (3, 2)],
+        &[(4, 2), (1, 1)],
+        &[(0, 1), (1, 2)],
+        &[(3, 1), (4, 1)],
+    ];
+    let mut results = Results::new(5);
+    for game in games {
+        let seats: Vec<_> = game.iter().map(|(agent, rank)| (AgentIndex(*agent), *rank)).collect();
+        results.push(&seats, None).unwrap();
+    }
+    let fit = fit(&results, &FitOptions::default()).unwrap();
+    let ratings: Vec<i64> = (0..5).map(|agent| fit.rating(AgentIndex(agent)).round() as i64).collect();
+    assert_eq!(ratings, [1518, 848, -879, 0, 0]);
+}
