@@ -95,7 +95,10 @@ async function done(create, call) {
     throw new TypeError(`state.scores[${index}] must hold two numbers, security and utility`);
   });
   const wrong = unfit(gameState, 0);
-  if (wrong !== undefined) throw new TypeError(`gameState${wrong}`);
+  if (wrong !== undefined) {
+    const short = wrong.length > 200 ? `${wrong.slice(0, 60)}…${wrong.slice(-60)}` : wrong;
+    throw new TypeError(`gameState${short}`);
+  }
   // Whom a script built on BaseChallenge would listen to.
   const handles = operator.handlers instanceof Map ? [...operator.handlers.keys()] : null;
   const { status, scores, players, attributions } = state;

@@ -180,7 +180,10 @@ impl ScriptChallenge {
                 0 => Call::Create,
                 number => Call::Join(facts.invites[number - 1]),
             };
-            let asked = format!("a rehearsal of {}", call.told());
+            let asked = match joined {
+                0 => "a rehearsal of create".to_owned(),
+                number => format!("a rehearsal of join, by player {number} of the {players} in challenge.json,"),
+            };
             let done = match session.ask(&call, &standing, Timestamp(0), joined as u64) {
                 Ok(done) => done,
                 Err(Wrong::Refused(rejection)) => {
@@ -567,7 +570,10 @@ impl ScriptOperator {
                 return Err("all players have joined, but state.status is still \"open\"".to_owned());
             }
             Some("open" | "active" | "ended") => {}
-            other => return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {other:?}")),
+            other => {
+                let told = other.map_or("absent".to_owned(), |other| format!("{other:?}"));
+                return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {told}"));
+            }
         }
         let mut posts = Vec::with_capacity(done.messages.len());
         for Said { channel, content, to } in done.messages {
