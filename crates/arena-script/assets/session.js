@@ -43,10 +43,12 @@ export async function run(create, input) {
     return JSON.stringify({ done: await done(create, JSON.parse(input)) });
   } catch (error) {
     if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
-      return JSON.stringify({ refused: { code: error.code, message: String(error.message) }, log: said.log });
+      return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
     }
-    const stack = typeof error?.stack === "string" ? error.stack : "";
-    return JSON.stringify({ failed: { message: told(error), stack }, log: said.log });
+    // What the script has logged before tells its author how it came to this.
+    const lines = said.log.map((line) => `    console: ${line}`);
+    const stack = [typeof error?.stack === "string" ? error.stack : "", ...lines].join("\n");
+    return JSON.stringify({ failed: { message: told(error), stack } });
   }
 }
 

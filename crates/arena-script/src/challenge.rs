@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, ChallengeMetadata, ChallengeType, InviteCode, Operator, OptionsError, Rejection, RestoreError, Score,
-    Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
+    Attribution, ChallengeMetadata, ChallengeType, InviteCode, Method, Operator, OptionsError, Rejection, RestoreError,
+    Score, Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -211,18 +211,17 @@ impl ScriptChallenge {
             ));
         }
         let Some(handles) = &done.handles else { return Ok(()) };
-        for method in methods.iter().filter(|method| !handles.contains(&method.name)) {
+        if let Some(Method { name, .. }) = methods.iter().find(|method| !handles.contains(&method.name)) {
             return Err(format!(
-                "challenge.json has the method `{0}`, but the script calls no handle(\"{0}\", …)",
-                method.name
+                "challenge.json has the method `{name}`, but the script calls no handle(\"{name}\", …)"
             ));
         }
-        for name in handles.iter().filter(|name| !methods.iter().any(|method| method.name == **name)) {
-            return Err(format!(
+        match handles.iter().find(|name| !methods.iter().any(|method| method.name == **name)) {
+            Some(name) => Err(format!(
                 "the script handles `{name}`, but challenge.json has no such method, so nobody can call it"
-            ));
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Where problems of the script as a whole are told.

@@ -34,7 +34,7 @@ fn serve(data: &Path, challenges: Option<&Path>) -> (Running, Client) {
 /// Asks until the answer is as wanted.
 fn wait_for(client: &Client, path: &str, wanted: impl Fn(&Value) -> bool) {
     let start = Instant::now();
-    while !wanted(client.get(path).json()) {
+    while !wanted(&client.get(path).json()) {
         assert!(
             start.elapsed() < Duration::from_secs(30),
             "{path} doesn't become what it should: {}",
