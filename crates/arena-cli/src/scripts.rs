@@ -30,9 +30,13 @@ pub fn load(path: &Path) -> Result<ScriptChallenge, Failure> {
     })
 }
 
+/// Whether `name` is the path of a challenge's folder, rather than the name of a game.
+pub fn is_folder(name: &str) -> bool {
+    let path = Path::new(name);
+    path.is_dir() && (name.contains('/') || path.join("challenge.json").is_file())
+}
+
 /// The game that `name` means, if it is the path of a challenge's folder.
 pub fn find_game(name: &str) -> Option<Result<&'static GameType, Failure>> {
-    let path = Path::new(name);
-    let is_folder = path.is_dir() && (name.contains('/') || path.join("challenge.json").is_file());
-    is_folder.then(|| load(path).map(|challenge| GameType::of_challenge(Arc::new(challenge))))
+    is_folder(name).then(|| load(Path::new(name)).map(|challenge| GameType::of_challenge(Arc::new(challenge))))
 }
