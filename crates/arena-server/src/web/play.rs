@@ -181,10 +181,10 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
         }
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
     };
-    Ok(back(invite))
+    Ok(to_seat(&invite.to_string()))
 }
 
 /// To the page of the seat, so that loading it again doesn't send the form again.
-fn back(invite: InviteCode) -> Response {
+pub(super) fn to_seat(invite: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/play/{invite}"))]).into_response()
 }
