@@ -40,7 +40,7 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
         ("/style.css", get(assets::style)),
-        ("/web/{file}", get(assets::file)),
+        ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create)),
         ("/sessions/{id}", get(sessions::show)),

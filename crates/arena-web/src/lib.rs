@@ -33,9 +33,13 @@ macro_rules! assets {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
+/// How boards look: the style of what `boards.js` draws, and the colours of seats. It stands before a page's own style.
+pub const BOARDS_STYLE: &str = include_str!("../assets/boards.css");
+
 /// All files.
 pub const ASSETS: &[Asset] = assets![
     "arena.css" as STYLE,
+    "boards.css" as STYLE,
     "boards.js" as SCRIPT,
     "boards/chess.js" as SCRIPT,
     "boards/foraging.js" as SCRIPT,
@@ -49,6 +53,11 @@ pub const ASSETS: &[Asset] = assets![
     "sentences.js" as SCRIPT,
     "viewer.js" as SCRIPT,
 ];
+
+/// The class that gives an element the colour of a seat, which counts from 0, as `--seat`. Colours repeat after eight seats.
+pub fn seat_class(seat: usize) -> String {
+    format!("seat-{}", seat % 8)
+}
 
 /// Where the viewer finds what it needs, as addresses that are relative to its page.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +102,7 @@ pub fn page(title: &str, assets: &str, script: Option<&str>, body: &Markup) -> S
                 meta name="referrer" content="no-referrer";
                 title { (title) }
                 link rel="icon" href="data:,";
+                link rel="stylesheet" href={ (assets) "boards.css" };
                 link rel="stylesheet" href={ (assets) "arena.css" };
                 @if let Some(script) = script {
                     script type="module" src={ (assets) (script) } {}

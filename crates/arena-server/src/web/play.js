@@ -2,6 +2,7 @@
 
 import { board, key, session } from "./session.js";
 import { remember, sign } from "./keys.js";
+import { offer } from "./moves.js";
 
 const seat = document.getElementById("seat").dataset;
 const refusal = document.getElementById("refusal");
@@ -70,7 +71,7 @@ if (seat.mode === "authentication" && seat.seated === "true" && !key) {
     refusal.hidden = false;
     for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 } else if (seat.seated === "true") {
-    board.onMove = (move) => act("move", move);
+    if (session.challenge === "chess") board.onDrawn = offer((move) => act("move", move));
     board.draw();
 }
 

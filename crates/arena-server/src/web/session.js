@@ -1,8 +1,9 @@
 // A session as it goes on: messages come by Server-Sent Events, boards are drawn from the states that the operator tells.
 
 import { timeElement } from "./page.js";
-import { Board } from "./boards.js";
+import { LiveBoard } from "./live.js";
 import { keyOf } from "./keys.js";
+import { make as element, seatClass } from "./boards/seats.js";
 
 export const session = document.getElementById("session").dataset;
 
@@ -12,31 +13,27 @@ const seat = document.getElementById("seat")?.dataset;
 /** The key to it, where players prove who they are. */
 export const key = seat?.mode === "authentication" ? keyOf(seat.invite) : null;
 
+export const board = new LiveBoard(document.getElementById("board"), session);
+if (seat?.seated === "true") board.seat = board.ids.indexOf(seat.invite);
+
 const connection = document.getElementById("connection");
-export const board = new Board(document.getElementById("board"), session);
 
 /** Most messages in a list; older ones stay on the server. */
 const MOST = 400;
 
-/** Control characters and what turns the direction of writing, made visible, as the server does it. */
-function printable(text) {
-    return text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-        (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
-}
-
-function element(name, className, ...children) {
-    const made = document.createElement(name);
-    if (className) made.className = className;
+/** An element with others and texts in it. */
+function wrap(tag, classes, ...children) {
+    const made = element(tag, classes);
     made.append(...children);
     return made;
 }
 
 /** Who somebody is in this session. */
 function who(party) {
-    const seat = session.players.split(" ").indexOf(party);
+    const seat = board.ids.indexOf(party);
     if (party === "operator") return element("b", "who operator", "Operator");
-    if (seat < 0) return element("b", "who", element("bdi", "", printable(party)));
-    const made = element("b", `who seat-${seat % 6}`, `Player ${seat + 1}`);
+    if (seat < 0) return wrap("b", "who", element("bdi", "", party));
+    const made = element("b", `who ${seatClass(seat)}`, board.names[seat]);
     made.title = party;
     return made;
 }
@@ -47,16 +44,6 @@ export function stateOf(content) {
     try {
         const told = JSON.parse(content);
         return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
-    } catch {
-        return null;
-    }
-}
-
-/** Which side a player has been given, where the game has such and the text says so. */
-function sideOf(content) {
-    if (!content.includes('"set_agent_id"')) return null;
-    try {
-        return JSON.parse(content).side;
     } catch {
         return null;
     }
@@ -81,18 +68,18 @@ function textOf(message) {
     }
     const most = 1500;
     const chars = [...message.content];
-    const text = element("p", "text", element("bdi", "", printable(chars.slice(0, most).join(""))));
+    const text = wrap("p", "text", element("bdi", "", chars.slice(0, most).join("")));
     if (chars.length > most) text.append(element("span", "soft", ` … and ${chars.length - most} characters more`));
     return text;
 }
 
 /** A message as an item of its channel, as the server writes it. */
 function itemOf(message, channel) {
-    const head = element("p", "head", who(message.from));
+    const head = wrap("p", "head", who(message.from));
     if (message.to) head.append(" → ", who(message.to));
-    if (message.type) head.append(" ", element("code", "", printable(message.type)));
-    const link = element("a", "at", timeElement(message.timestamp));
-    const item = element("li", message.to ? "message private" : "message", head, textOf(message));
+    if (message.type) head.append(" ", element("code", "", message.type));
+    const link = wrap("a", "at", timeElement(message.timestamp));
+    const item = wrap("li", message.to ? "message private" : "message", head, textOf(message));
     item.id = `${channel}-${message.index}`;
     link.href = `#${item.id}`;
     head.append(link);
@@ -102,10 +89,9 @@ function itemOf(message, channel) {
 /** Takes a message that may have been there before. */
 function take(message, channel) {
     if (channel === "operator") {
-        const isNew = (party) => party?.startsWith("inv_") && !session.players.split(" ").includes(party);
+        const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
         if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
         const told = message.redacted ? null : stateOf(message.content);
-        if (seat && message.to === seat.invite) board.side = sideOf(message.content) ?? board.side;
         if (told) showClock(board.add(told));
     }
     const list = document.getElementById(channel);

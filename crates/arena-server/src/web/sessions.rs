@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arena_model::{Channel, SessionId, Status, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
+use arena_web::seat_class;
 use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -180,7 +181,7 @@ pub(super) fn who(session: &Seen, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
-            (_, Some(seat)) => b.who.{ "seat-" (seat % 6) } title=(party) { "Player " (seat + 1) },
+            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { "Player " (seat + 1) },
             _ => b.who { (cut(party, 40)) },
         }
     }
@@ -263,7 +264,7 @@ pub(super) fn heading(session: &Seen) -> Markup {
     let state = &session.state;
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
-            data-players=(state.players.join(" ")) data-seats=(session.invites.len()) {
+            data-players=(state.players.join(" ")) data-options=(session.options) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (session.challenge_type) } " " (badge(session.status())) }
             p.soft {
                 "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", since " (time(session.created_at))
@@ -282,7 +283,7 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
         p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {
             @if let Some(deadline) = deadline { "An answer is due by " (time(deadline)) "." }
         }
-        section.board id="board" hidden aria-label="Board" {}
+        section.live id="board" hidden aria-label="Board" {}
     }
 }
 
