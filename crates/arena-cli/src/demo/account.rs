@@ -90,8 +90,7 @@ impl Account<'_> {
         let players = [(bots[0], first.as_str()), (bots[1], second.as_str())];
         self.tell(&format!("\nGame {number}: {} against {}   session {}", bots[0].name, bots[1].name, session.id))?;
         thread::scope(|scope| {
-            let seats =
-                players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite)));
+            let seats = players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite)));
             let watched = self.watch(&session.id, &players, || seats.iter().all(thread::ScopedJoinHandle::is_finished));
             for seat in seats {
                 // A bot that failed is the reason for whatever the onlooker missed.

@@ -32,7 +32,8 @@ enum Opponent {
 fn opponent(challenge: &str, number: usize) -> Option<Opponent> {
     if challenge == "psi" {
         // Those who don't speak in digests; nobody hashes by hand.
-        let talkers: Vec<&'static Bot> = HOUSE.iter().filter(|bot| ["open-book", "cautious"].contains(&bot.name)).collect();
+        let talkers: Vec<&'static Bot> =
+            HOUSE.iter().filter(|bot| ["open-book", "cautious"].contains(&bot.name)).collect();
         return Some(Opponent::Talker(talkers[number % talkers.len()]));
     }
     players_of(challenge).map(|players| Opponent::Player(players[number % 2]))

@@ -61,13 +61,7 @@ struct Joined {
 }
 
 /// Plays `bot` in the seat of `invite`, up to and including its guess. It gives up when `stop` is raised, or nobody comes.
-pub fn play(
-    arena: &Arena,
-    bot: &Bot,
-    invite: &str,
-    patience: Patience,
-    stop: &AtomicBool,
-) -> Result<(), CallError> {
+pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &AtomicBool) -> Result<(), CallError> {
     let Joined { session } = arena.join(invite, Some(bot.name))?.read()?;
     let arena = arena.seen_by(invite);
 

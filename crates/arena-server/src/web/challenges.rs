@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use maud::{Markup, html};
 
-use super::board::Leaderboard;
+use super::board::{Leaderboard, Who};
 use super::form::Form;
 use super::home::challenges;
 use super::layout::{Page, Place, badge, cut, shown};
@@ -62,7 +62,13 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             p.lead { (shown(&metadata.description)) }
             p.counts { span { (metadata.players) " players" } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
         }
-        @if arena.house.get().is_some_and(|house| house.plays(name)) { section { (opponent(name)) } }
+        @if let Some(opponent) = opponent(&arena, name) {
+            section.card.inviting {
+                h2 { "Play it yourself" }
+                p { "A bot of the house takes the other side, and you play in this browser." }
+                (opponent)
+            }
+        }
         section { (new_session(name, metadata)) }
         section {
             h2 { "Rules" }
@@ -113,22 +119,21 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
     let mut boards = Vec::new();
     for (strategy, board) in all {
         let sort = sort.filter(|sort| scoring.order(&board, Some(sort)).is_some());
-        let board = Leaderboard::read(arena, board, sort, PLAYERS).await?;
+        let board = Leaderboard::read(arena, board, sort, (Who::All, PLAYERS)).await?;
         boards.extend(board.filter(|board| !board.is_empty()).map(|board| (strategy, board)));
     }
     Ok(boards)
 }
 
-/// The form that starts a session in which bots of the house sit at all seats but one.
-fn opponent(name: &str) -> Markup {
-    html! {
-        form.card.inviting method="post" action={ "/challenges/" (name) } {
+/// The form that starts a session in which bots of the house sit at all seats but one, where there are such bots.
+pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
+    arena.house.get().filter(|house| house.plays(name))?;
+    Some(html! {
+        form method="post" action={ "/challenges/" (name) } {
             input type="hidden" name="against" value="house";
-            h2 { "Play it yourself" }
-            p { "A bot of the house takes the other side, and you play in this browser." }
             button { "Play against a house bot" }
         }
-    }
+    })
 }
 
 /// The form that starts a session.

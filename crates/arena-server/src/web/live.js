@@ -3,6 +3,17 @@
 import { boardOf, gameOf } from "./boards.js";
 import { letter, make, number, seatClass } from "./boards/seats.js";
 
+/** What a game's operator tells of the state, if the text is that. */
+export function stateOf(content) {
+    if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
+    try {
+        const told = JSON.parse(content);
+        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
+    } catch {
+        return null;
+    }
+}
+
 /** A board that grows with the session. */
 export class LiveBoard {
     /** In an element that is hidden until there is something to see. `session` is what the page tells of it. */

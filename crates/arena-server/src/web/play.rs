@@ -61,6 +61,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                 section id="acts" {
                     h2 { "What you can do" }
+                    @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
                     @if seen.challenge_type == "chess" { (promotion()) }
                     (acts(&path, metadata))
                 }
@@ -100,6 +101,19 @@ fn join(path: &str, keys: bool) -> Markup {
             }
             button { "Take the seat" }
         }
+    }
+}
+
+/// How a game is played on its board, with a script.
+fn hint(challenge: &str) -> Option<&'static str> {
+    match challenge {
+        "chess" => {
+            Some("Choose one of your pieces on the board, then the square that it goes to. Or write the move below.")
+        }
+        "snake" => {
+            Some("The arrow keys steer your snake: all snakes step when all have chosen. Or write the step below.")
+        }
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 // A session as it goes on: messages come by Server-Sent Events, boards are drawn from the states that the operator tells.
 
 import { timeElement } from "./page.js";
-import { LiveBoard } from "./live.js";
+import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
 import { make as element, seatClass } from "./boards/seats.js";
 
@@ -36,17 +36,6 @@ function who(party) {
     const made = element("b", `who ${seatClass(seat)}`, board.names[seat]);
     made.title = party;
     return made;
-}
-
-/** What a game's operator tells of the state, if the text is that. */
-export function stateOf(content) {
-    if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
-    try {
-        const told = JSON.parse(content);
-        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
-    } catch {
-        return null;
-    }
 }
 
 function textOf(message) {

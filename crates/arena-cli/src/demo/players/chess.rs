@@ -127,7 +127,9 @@ fn outlook(board: &Board) -> i32 {
         Square::ALL
             .iter()
             .filter(|square| board.color_on(**square) == Some(color))
-            .filter_map(|square| Some(worth(board.piece_on(*square)?) + place(board.piece_on(*square)?, color, *square)))
+            .filter_map(|square| {
+                Some(worth(board.piece_on(*square)?) + place(board.piece_on(*square)?, color, *square))
+            })
             .sum()
     };
     side(board.side_to_move()) - side(!board.side_to_move())

@@ -16,8 +16,12 @@ pub const CAREFUL: Player = Player {
 };
 
 /// The one that doesn't.
-pub const HUNGRY: Player =
-    Player { name: "hungry", challenge: "snake", motto: "takes the straight way to the food", think: |view| think(view, 1) };
+pub const HUNGRY: Player = Player {
+    name: "hungry",
+    challenge: "snake",
+    motto: "takes the straight way to the food",
+    think: |view| think(view, 1),
+};
 
 type Cell = (i64, i64);
 
