@@ -59,6 +59,13 @@ export class LiveBoard {
         this.sides = this.ids.map((id) => sides[id === asked[0] ? 0 : 1]);
     }
 
+    /** Draws this state alone, of a game that is looked back on. */
+    show(told) {
+        this.reset();
+        this.add(told);
+        this.draw();
+    }
+
     get latest() {
         return this.states.at(-1);
     }
