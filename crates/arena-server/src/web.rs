@@ -4,14 +4,17 @@
 //! (`seen.rs`); what it can do, the HTTP interface can do as well. Every page can be read without a script; scripts keep it up to
 //! date and draw boards. Pages aren't part of the description of the interface, since they are made for eyes and may change.
 
+mod agents;
 mod assets;
 mod board;
 mod challenges;
 mod events;
 mod form;
+mod history;
 mod home;
 mod layout;
 mod play;
+mod plots;
 mod replays;
 mod seen;
 mod sessions;
@@ -55,8 +58,13 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/tournaments/{id}/matches/{number}/replay.jsonl", get(replays::file)),
         ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
         ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
-        ("/agents", get(tournaments::agents)),
+        ("/tournaments/{id}/standings.svg", get(plots::tournament)),
+        ("/agents", get(agents::list)),
+        ("/agents/{id}", get(agents::show)),
+        ("/agents/{id}/rating.svg", get(plots::agent)),
         ("/users/{id}", get(users::show)),
+        ("/users/{id}/rating.svg", get(plots::user)),
+        ("/leaderboard.svg", get(plots::leaderboard)),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! `/tournaments`: what bots play against each other here; `/tournaments/{id}`: how one stands; `/agents`: the bots.
+//! `/tournaments`: what bots play against each other here; `/tournaments/{id}`: how one stands.
 
 use arena_match::tournament::Record;
 use arena_report::{Picture, cross_table_picture, grid, number_of, progress_picture, ratings_picture, remarks};
@@ -8,11 +8,11 @@ use maud::{Markup, PreEscaped, html};
 use super::layout::{Page, Place, cut, shown, time};
 use super::{PageResult, Visit, answer, pager};
 use crate::arena::Arena;
-use crate::routes::{AgentView, MatchView, TournamentView, id_of_tournament};
-use crate::tournaments::{Refusal, Tournaments};
+use crate::routes::{MatchView, TournamentView, id_of_tournament};
+use crate::tournaments::Refusal;
 
 /// Tournaments or bots on a page.
-const LISTED: usize = 30;
+pub(super) const LISTED: usize = 30;
 
 /// Matches on a page.
 const MATCHES: usize = 50;
@@ -21,7 +21,7 @@ const MATCHES: usize = 50;
 const MOST_CROSSED: usize = 24;
 
 /// Says so where no tournaments are played.
-fn none() -> Markup {
+pub(super) fn none() -> Markup {
     html! {
         p.empty { "No tournaments are played on this server. Its owner starts it with " code { "arena serve --tournaments" } " to have some." }
     }
@@ -58,11 +58,11 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new("Tournaments", Place::Tournaments, body)))
 }
 
-fn title(view: &TournamentView) -> Markup {
+pub(super) fn title(view: &TournamentView) -> Markup {
     html! { @match &view.name { Some(name) => (cut(name, 60)), None => { (view.game) ", " (view.agents.len()) " agents" } } }
 }
 
-fn state(view: &TournamentView) -> Markup {
+pub(super) fn state(view: &TournamentView) -> Markup {
     html! { span.badge.{ "is-" (view.state.name()) } { (view.state.name()) } }
 }
 
@@ -171,35 +171,5 @@ fn forms(view: &TournamentView) -> Markup {
             "As data: " a href=(path) { "JSON" } " · " a href={ (path) "?format=csv" } { "CSV" }
             @if view.is_over() { " · " a href={ (path) "?format=markdown" } { "Markdown" } " · " a href={ (path) "?format=html" } { "the whole report" } }
         }
-    }
-}
-
-/// `GET /agents`.
-pub(super) async fn agents(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let offset = visit.query.number("offset").unwrap_or(0);
-    let body = html! {
-        h1 { "Bots" }
-        p.lead { "Programs that take part in tournaments here." }
-        @match &arena.tournaments { None => (none()), Some(tournaments) => (bots(tournaments, &visit, offset)) }
-    };
-    Ok(answer(&Page::new("Bots", Place::Tournaments, body)))
-}
-
-fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
-    let (agents, total) = tournaments.list_agents(offset, LISTED);
-    html! {
-        @if agents.is_empty() {
-            p.empty { "None yet. " code { "POST /api/agents" } " brings one; " a href="/docs#tournaments" { "the description" } " says how." }
-        } @else {
-            div.scroll tabindex="0" { table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Since" } } }
-                tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
-                    td { (cut(&agent.name, 64)) }
-                    td { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
-                    td { code { (agent.id) } } td { (time(agent.created_at)) }
-                } } }
-            } }
-        }
-        (pager("/agents", &visit.query, (offset, LISTED, total as u64)))
     }
 }
