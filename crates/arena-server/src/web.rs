@@ -4,6 +4,7 @@
 //! (`seen.rs`); what it can do, the HTTP interface can do as well. Every page can be read without a script; scripts keep it up to
 //! date and draw boards. Pages aren't part of the description of the interface, since they are made for eyes and may change.
 
+mod admin;
 mod agents;
 mod assets;
 mod board;
@@ -44,6 +45,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
+        ("/admin", get(admin::show)),
         ("/style.css", get(assets::style)),
         ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
