@@ -38,8 +38,9 @@ function who(party) {
     return made;
 }
 
-/** What a game's operator tells of the state, if the text is that. */
-export function stateOf(content) {
+/** What a game's operator tells of the state, if the message is that. What others write that looks like it is their text. */
+function stateOf({ from, redacted, content }) {
+    if (from !== "operator" || redacted) return null;
     if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
     try {
         const told = JSON.parse(content);
@@ -56,7 +57,7 @@ function textOf(message) {
             : "Private: not to be read here.";
         return element("p", "withheld", text);
     }
-    const told = stateOf(message.content);
+    const told = stateOf(message);
     if (told?.state && !told.result) {
         const text = element("p", "text", "The state of the game.");
         if (told.asked.length) {
@@ -64,6 +65,9 @@ function textOf(message) {
             told.asked.forEach((player, at) => text.append(at ? ", " : "", who(player)));
             text.append(".");
         }
+        const data = element("a", "", "as data");
+        data.href = `/api/arena/sync?channel=${session.session}&limit=1&index=${message.index}`;
+        text.append(" ", data);
         return text;
     }
     const most = 1500;
@@ -91,7 +95,7 @@ function take(message, channel) {
     if (channel === "operator") {
         const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
         if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
-        const told = message.redacted ? null : stateOf(message.content);
+        const told = stateOf(message);
         if (told) showClock(board.add(told));
     }
     const list = document.getElementById(channel);
@@ -107,11 +111,28 @@ function take(message, channel) {
 
 let reloading = false;
 
+/** Where texts that aren't sent yet are kept while the page is loaded again. */
+const DRAFTS = `drafts ${location.pathname}`;
+
 /** The server words what changes seldom: who sits where, and how it ended. */
 function reload() {
     if (reloading) return;
     reloading = true;
+    const fields = [...document.querySelectorAll("textarea, input[id]:not([type=hidden]), select")];
+    const drafts = fields.map((field) => [field.id, field.value]);
+    sessionStorage.setItem(DRAFTS, JSON.stringify({ drafts, focus: document.activeElement?.id }));
     location.reload();
+}
+
+/** Puts back what somebody was writing. */
+function restore() {
+    const { drafts, focus } = JSON.parse(sessionStorage.getItem(DRAFTS) ?? "{}");
+    sessionStorage.removeItem(DRAFTS);
+    for (const [id, text] of drafts ?? []) {
+        const field = id && document.getElementById(id);
+        if (field) field.value = text;
+    }
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
 }
 
 let asked;
@@ -181,6 +202,7 @@ function disconnect() {
     for (const source of sources.splice(0)) source.close();
 }
 
+restore();
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
