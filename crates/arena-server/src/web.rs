@@ -7,10 +7,12 @@
 mod assets;
 mod board;
 mod challenges;
+mod events;
 mod form;
 mod home;
 mod layout;
 mod play;
+mod replays;
 mod seen;
 mod sessions;
 mod tournaments;
@@ -26,8 +28,8 @@ use maud::{Markup, html};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::{Get, Query};
-pub(crate) use layout::head;
 use layout::{Page, Place};
+pub(crate) use layout::{explained, head, top};
 
 /// What a page may do: show what this server itself sends, and ask this server. Texts of players can't become more than text.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -44,9 +46,15 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create)),
         ("/sessions/{id}", get(sessions::show)),
+        ("/sessions/{id}/replay", get(events::show)),
+        ("/sessions/{id}/events", get(events::list)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/tournaments", get(tournaments::list)),
         ("/tournaments/{id}", get(tournaments::show)),
+        ("/tournaments/{id}/matches/{number}/replay", get(replays::show)),
+        ("/tournaments/{id}/matches/{number}/replay.jsonl", get(replays::file)),
+        ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
+        ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
         ("/agents", get(tournaments::agents)),
         ("/users/{id}", get(users::show)),
     ]

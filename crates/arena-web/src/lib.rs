@@ -51,6 +51,7 @@ pub const ASSETS: &[Asset] = assets![
     "file.js" as SCRIPT,
     "replay.js" as SCRIPT,
     "sentences.js" as SCRIPT,
+    "viewer.css" as STYLE,
     "viewer.js" as SCRIPT,
 ];
 
@@ -82,12 +83,19 @@ pub fn replay_page(title: &str, places: &Places<'_>) -> String {
         }
         h1 { (title) }
         noscript { p.problem { "Boards are drawn by scripts, and this browser runs none. " code { "arena replay show" } " needs none." } }
-        // Where things are is told to the script by attributes: there is no script in the page itself.
-        main #viewer data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
-            p.soft { "Loading…" }
-        }
+        main { (viewer(places)) }
     };
     page(title, places.assets, Some("viewer.js"), &main)
+}
+
+/// The viewer of a replay, for a page that loads `viewer.js` and `viewer.css`; there is one on a page.
+pub fn viewer(places: &Places<'_>) -> Markup {
+    // Where things are is told to the script by attributes: there is no script in the page itself.
+    html! {
+        div.viewer id="viewer" data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
+            p.soft { "Loading…" }
+        }
+    }
 }
 
 /// A page in the style of the viewer. `assets` is the address of the folder of assets, with `/` at its end.
@@ -104,6 +112,7 @@ pub fn page(title: &str, assets: &str, script: Option<&str>, body: &Markup) -> S
                 link rel="icon" href="data:,";
                 link rel="stylesheet" href={ (assets) "boards.css" };
                 link rel="stylesheet" href={ (assets) "arena.css" };
+                link rel="stylesheet" href={ (assets) "viewer.css" };
                 @if let Some(script) = script {
                     script type="module" src={ (assets) (script) } {}
                 }

@@ -19,6 +19,7 @@ use crate::interrupt;
 use crate::output::{Style, Table, print};
 
 use bot::Bot;
+pub use game::Said;
 use model::Model;
 use news::{Ending, Inbox};
 use seat::Seat;

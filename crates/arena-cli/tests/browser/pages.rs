@@ -55,7 +55,8 @@ impl Town {
         world.client.post("/api/users?from=ada", &profile);
 
         // A snake in the midst of its game: one seat is a bot's, the other one waits for a person.
-        let (snake, seats) = world.create("snake", &json!({ "grid_width": 20, "grid_height": 20 }));
+        let (snake, seats) =
+            world.create("snake", &json!({ "grid_width": 20, "grid_height": 20, "turnMs": 3_600_000 }));
         for (invite, user) in seats.iter().zip(["ada", "grace"]) {
             world.join(invite, user);
         }
@@ -64,7 +65,7 @@ impl Town {
                 world.step(&snake, invite, epoch + seat);
             }
         }
-        let (chess, sides) = world.create("chess", &json!({}));
+        let (chess, sides) = world.create("chess", &json!({ "turnMs": 3_600_000 }));
         for (invite, user) in sides.iter().zip(["edsger", "barbara"]) {
             world.join(invite, user);
         }
@@ -75,7 +76,7 @@ impl Town {
         }
         let mover = sides.iter().find(|invite| world.client.act(&chess, invite, "move", "b5a4").status == 200).unwrap();
         let mover = sides.iter().find(|invite| *invite != mover).unwrap();
-        let (catcher, pickers) = world.create("food-catcher", &json!({ "n_epochs": 4000 }));
+        let (catcher, pickers) = world.create("food-catcher", &json!({ "n_epochs": 300 }));
         let bots =
             pickers.iter().map(|invite| Bot::play(&world.server.url, invite, &example("food_catcher"))).collect();
         let (_, open) = world.create("psi", &json!({}));
@@ -115,7 +116,11 @@ impl Town {
             at("session", format!("/sessions/{psi}"), "document.body.innerText.includes('Result')"),
             at("snake", format!("/play/{}", seats[0]), live),
             at("chess", format!("/play/{mover}"), live),
-            at("map", format!("/sessions/{catcher}"), live),
+            at(
+                "map",
+                format!("/sessions/{catcher}"),
+                "document.body.innerText.includes('Result') && document.querySelector('canvas')",
+            ),
             at("seat", format!("/play/{}", open[0]), there),
             at("tournaments", "/tournaments".to_owned(), there),
             at("tournament", format!("/tournaments/{cup}"), "document.body.innerText.includes('complete')"),
@@ -204,7 +209,9 @@ fn everybody_can_use_the_pages_on_every_screen() {
         for view in &town.views {
             window.look(width, false);
             window.open(&view.url);
+            let began = std::time::Instant::now();
             window.wait(view.ready);
+            eprintln!("{} ready {:?}", view.name, began.elapsed());
             let (bytes, ms) = cost(&window);
             costs += &format!("{:>12} {width:>5} {bytes:>7} bytes {ms:>6.0} ms\n", view.name);
             if bytes > MOST_BYTES && view.name != "docs" {
@@ -216,8 +223,13 @@ fn everybody_can_use_the_pages_on_every_screen() {
             for is_dark in [false, true] {
                 window.look(width, is_dark);
                 let place = format!("{} at {width}, {}", view.name, if is_dark { "dark" } else { "light" });
-                let found = barriers(&window, &axe).into_iter().chain(excess(&window));
-                faults.extend(found.map(|fault| format!("{place}: {fault}")));
+                faults.extend(excess(&window).into_iter().map(|fault| format!("{place}: {fault}")));
+                // Colours are the same on every screen.
+                if width == 1280 || !is_dark {
+                    let began = std::time::Instant::now();
+                    faults.extend(barriers(&window, &axe).into_iter().map(|fault| format!("{place}: {fault}")));
+                    eprintln!("{} axe {:?}", view.name, began.elapsed());
+                }
                 if let Some(folder) = &pictures {
                     let name = format!("{}-{width}-{}.webp", view.name, if is_dark { "dark" } else { "light" });
                     fs::write(folder.join(name), window.picture(width, if width == 360 { 1400 } else { 1000 }))

@@ -3,11 +3,24 @@
 import { boardOf, gameOf } from "./boards.js";
 import { letter, make, number, seatClass } from "./boards/seats.js";
 
+/** What a game's operator tells of the state, if the message is that. What others write that looks like it is their text. */
+export function stateOf({ from, redacted, content }) {
+    if (from !== "operator" || redacted) return null;
+    if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
+    try {
+        const told = JSON.parse(content);
+        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
+    } catch {
+        return null;
+    }
+}
+
 /** A board that grows with the session. */
 export class LiveBoard {
     /** In an element that is hidden until there is something to see. `session` is what the page tells of it. */
     constructor(place, session) {
         this.place = place;
+        this.session = session.session;
         this.game = gameOf(session.challenge);
         this.ids = session.players.split(" ").filter(Boolean);
         this.names = this.ids.map((_, seat) => `Player ${seat + 1}`);
@@ -46,6 +59,13 @@ export class LiveBoard {
         if (asked.length !== 1 || typeof state.turn !== "boolean") return;
         const sides = state.turn ? ["WHITE", "BLACK"] : ["BLACK", "WHITE"];
         this.sides = this.ids.map((id) => sides[id === asked[0] ? 0 : 1]);
+    }
+
+    /** Draws this state alone, of a game that is looked back on. */
+    show(told) {
+        this.reset();
+        this.add(told);
+        this.draw();
     }
 
     get latest() {

@@ -1,9 +1,8 @@
 // A session as it goes on: messages come by Server-Sent Events, boards are drawn from the states that the operator tells.
 
-import { timeElement } from "./page.js";
-import { LiveBoard } from "./live.js";
+import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
-import { make as element, seatClass } from "./boards/seats.js";
+import { Said } from "./said.js";
 
 export const session = document.getElementById("session").dataset;
 
@@ -21,74 +20,7 @@ const connection = document.getElementById("connection");
 /** Most messages in a list; older ones stay on the server. */
 const MOST = 400;
 
-/** An element with others and texts in it. */
-function wrap(tag, classes, ...children) {
-    const made = element(tag, classes);
-    made.append(...children);
-    return made;
-}
-
-/** Who somebody is in this session. */
-function who(party) {
-    const seat = board.ids.indexOf(party);
-    if (party === "operator") return element("b", "who operator", "Operator");
-    if (seat < 0) return wrap("b", "who", element("bdi", "", party));
-    const made = element("b", `who ${seatClass(seat)}`, board.names[seat]);
-    made.title = party;
-    return made;
-}
-
-/** What a game's operator tells of the state, if the message is that. What others write that looks like it is their text. */
-function stateOf({ from, redacted, content }) {
-    if (from !== "operator" || redacted) return null;
-    if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
-    try {
-        const told = JSON.parse(content);
-        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
-    } catch {
-        return null;
-    }
-}
-
-function textOf(message) {
-    if (message.redacted) {
-        const text = message.contentSha256
-            ? `Hidden by the administrator. SHA-256 of the text: ${message.contentSha256}`
-            : "Private: not to be read here.";
-        return element("p", "withheld", text);
-    }
-    const told = stateOf(message);
-    if (told?.state && !told.result) {
-        const text = element("p", "text", "The state of the game.");
-        if (told.asked.length) {
-            text.append(" Asked: ");
-            told.asked.forEach((player, at) => text.append(at ? ", " : "", who(player)));
-            text.append(".");
-        }
-        const data = element("a", "", "as data");
-        data.href = `/api/arena/sync?channel=${session.session}&limit=1&index=${message.index}`;
-        text.append(" ", data);
-        return text;
-    }
-    const most = 1500;
-    const chars = [...message.content];
-    const text = wrap("p", "text", element("bdi", "", chars.slice(0, most).join("")));
-    if (chars.length > most) text.append(element("span", "soft", ` … and ${chars.length - most} characters more`));
-    return text;
-}
-
-/** A message as an item of its channel, as the server writes it. */
-function itemOf(message, channel) {
-    const head = wrap("p", "head", who(message.from));
-    if (message.to) head.append(" → ", who(message.to));
-    if (message.type) head.append(" ", element("code", "", message.type));
-    const link = wrap("a", "at", timeElement(message.timestamp));
-    const item = wrap("li", message.to ? "message private" : "message", head, textOf(message));
-    item.id = `${channel}-${message.index}`;
-    link.href = `#${item.id}`;
-    head.append(link);
-    return item;
-}
+const said = new Said(board);
 
 /** Takes a message that may have been there before. */
 function take(message, channel) {
@@ -104,7 +36,7 @@ function take(message, channel) {
     list.dataset.last = list.dataset.len = message.index;
     document.querySelector(`[data-empty=${channel}]`)?.remove();
     const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
-    list.append(itemOf(message, channel));
+    list.append(said.item(message, channel));
     if (list.children.length > MOST) list.firstElementChild.remove();
     if (isAtEnd) list.scrollTop = list.scrollHeight;
 }

@@ -244,7 +244,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
     let body = html! {
         (heading(&seen))
-        @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
+        @if seen.status() == Status::Ended {
+            p { a.button href={ (path) "/replay" } { "Replay it" } }
+            (ending(&seen, &profiles))
+        }
         (board(&seen, operator.deadline()))
         div.channels {
             section aria-labelledby="operator-title" {

@@ -6,8 +6,8 @@ use arena_store::Page as Listed;
 use axum::extract::State;
 use maud::html;
 
-use super::board::{player, user_path};
-use super::layout::{Page, Place, shown};
+use super::board::user_path;
+use super::layout::{Page, Place, cut, shown};
 use super::seen;
 use super::sessions::SessionTable;
 use super::{PageResult, Visit, answer, pager};
@@ -44,7 +44,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let name = seen::name_of(&id, Some(profile));
     let body = html! {
         div.intro {
-            h1 { (player(profile)) }
+            h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "house" } } }
             p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", played by " (shown(model.as_str())) } }
         }
         section {
