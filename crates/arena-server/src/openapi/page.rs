@@ -79,7 +79,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
             (prose(text(&operation["description"])))
             @if let Some((sentence, _)) = what_counts(operation) { p { (sentence) } }
             @if !parameters.is_empty() {
-                table {
+                table.fields {
                     @for parameter in parameters {
                         tr {
                             td { code { (text(&parameter["name"])) } @if parameter["required"] == true { " *" } }
@@ -105,7 +105,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
                     (prose(text(&response["description"])))
                 }
             }
-            pre { (curl(document, path, method, operation)) }
+            pre tabindex="0" { (curl(document, path, method, operation)) }
         }
     }
 }
@@ -185,7 +185,7 @@ fn properties(schema: &Value) -> Markup {
             }
         }
         @if !schema["properties"].is_null() {
-            table {
+            table.fields {
                 @for (name, field) in fields(&schema["properties"]) {
                     tr {
                         td { code { (name) } @if is_required(name) { " *" } }

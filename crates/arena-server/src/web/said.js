@@ -53,8 +53,9 @@ export class Said {
             return make("p", "withheld", text);
         }
         const told = stateOf(message);
-        if (told?.state && !told.result) {
+        if (told) {
             const text = make("p", "text", "The state of the game.");
+            if (told.result) text.replaceChildren("The end of the game: ", make("bdi", "", told.result.termination), ".");
             if (told.asked.length) {
                 text.append(" Asked: ");
                 told.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));
