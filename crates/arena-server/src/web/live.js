@@ -3,8 +3,9 @@
 import { boardOf, gameOf } from "./boards.js";
 import { letter, make, number, seatClass } from "./boards/seats.js";
 
-/** What a game's operator tells of the state, if the text is that. */
-export function stateOf(content) {
+/** What a game's operator tells of the state, if the message is that. What others write that looks like it is their text. */
+export function stateOf({ from, redacted, content }) {
+    if (from !== "operator" || redacted) return null;
     if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
     try {
         const told = JSON.parse(content);

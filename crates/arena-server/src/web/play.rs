@@ -63,6 +63,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     h2 { "What you can do" }
                     @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
                     @if seen.challenge_type == "chess" { (promotion()) }
+                    @if seen.challenge_type == "snake" { (steps(&path)) }
                     (acts(&path, metadata))
                 }
             }
@@ -123,6 +124,21 @@ fn promotion() -> Markup {
         p.choice {
             label for="promotion" { "A pawn that gets there becomes a" }
             select id="promotion" { @for (letter, piece) in [("q", "queen"), ("r", "rook"), ("b", "bishop"), ("n", "knight")] { option value=(letter) { (piece) } } }
+        }
+    }
+}
+
+/// A button for each way in which a snake can go.
+fn steps(path: &str) -> Markup {
+    html! {
+        form.steps method="post" action=(path) data-do="act" data-method="move" {
+            input type="hidden" name="do" value="act";
+            input type="hidden" name="method" value="move";
+            p { "Steer with the arrow keys, or with these." }
+            @for (step, name, sign) in [("LEFT", "Left", "←"), ("UP", "Up", "↑"), ("DOWN", "Down", "↓"), ("RIGHT", "Right", "→")] {
+                button name="content" value=(step) aria-label=(name) { (sign) }
+                " "
+            }
         }
     }
 }

@@ -16,7 +16,8 @@ export function wrap(tag, classes, ...children) {
 
 /** Words messages for a session, of which it wants to know the players' `ids` and `names` by seat. */
 export class Said {
-    constructor({ ids, names }) {
+    constructor({ ids, names }, session) {
+        this.session = session;
         this.ids = ids;
         this.names = names;
     }
@@ -51,7 +52,7 @@ export class Said {
                 : "Private: not to be read here.";
             return make("p", "withheld", text);
         }
-        const told = stateOf(message.content);
+        const told = stateOf(message);
         if (told?.state && !told.result) {
             const text = make("p", "text", "The state of the game.");
             if (told.asked.length) {
@@ -59,6 +60,9 @@ export class Said {
                 told.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));
                 text.append(".");
             }
+            const data = make("a", "", "as data");
+            data.href = `/api/arena/sync?channel=${this.session}&limit=1&index=${message.index}`;
+            text.append(" ", data);
             return text;
         }
         const chars = [...message.content];
