@@ -32,8 +32,8 @@ use maud::{Markup, html};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::{Get, Query};
-pub(crate) use layout::head;
 use layout::{Page, Place};
+pub(crate) use layout::{explained, head, top};
 
 /// What a page may do: show what this server itself sends, and ask this server. Texts of players can't become more than text.
 const POLICY: HeaderValue = HeaderValue::from_static(

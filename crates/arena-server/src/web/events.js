@@ -48,7 +48,7 @@ async function events(from, to) {
     return read.slice(from - first * BLOCK, to - first * BLOCK);
 }
 
-const told = (event) => (event.channel === "operator" && !event.redacted ? stateOf(event.content) : null);
+const told = (event) => (event.channel === "operator" ? stateOf(event) : null);
 
 /** What the operator had told of the game last when an event came: a state, and who was asked. */
 async function stateAt(event) {

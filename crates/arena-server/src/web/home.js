@@ -19,7 +19,7 @@ function watch(element) {
         if (told.type === "initial") board.reset();
         const messages = told.type === "initial" ? told.messages : told.type === "new_message" ? [told.message] : [];
         for (const message of messages) {
-            const state = message.redacted ? null : stateOf(message.content);
+            const state = stateOf(message);
             if (state) board.add(state);
         }
         if (told.type === "game_ended") {

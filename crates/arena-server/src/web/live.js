@@ -3,8 +3,9 @@
 import { boardOf, gameOf } from "./boards.js";
 import { letter, make, number, seatClass } from "./boards/seats.js";
 
-/** What a game's operator tells of the state, if the text is that. */
-export function stateOf(content) {
+/** What a game's operator tells of the state, if the message is that. What others write that looks like it is their text. */
+export function stateOf({ from, redacted, content }) {
+    if (from !== "operator" || redacted) return null;
     if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
     try {
         const told = JSON.parse(content);
@@ -19,6 +20,7 @@ export class LiveBoard {
     /** In an element that is hidden until there is something to see. `session` is what the page tells of it. */
     constructor(place, session) {
         this.place = place;
+        this.session = session.session;
         this.game = gameOf(session.challenge);
         this.ids = session.players.split(" ").filter(Boolean);
         this.names = this.ids.map((_, seat) => `Player ${seat + 1}`);

@@ -45,14 +45,15 @@ async function join() {
 }
 
 for (const form of document.querySelectorAll("form[data-do]")) {
+    let isBusy = false;
     form.addEventListener("submit", async (event) => {
         const wanted = form.dataset.do;
         // Without keys, the form itself is enough, and the page that comes of it is needed.
         if (wanted === "join" && seat.mode === "standalone") return;
         event.preventDefault();
-        const button = form.querySelector("button");
-        button.disabled = true;
-        const fields = new FormData(form);
+        if (isBusy) return;
+        isBusy = true;
+        const fields = new FormData(form, event.submitter);
         let done;
         if (wanted === "join") await join();
         else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
@@ -61,8 +62,9 @@ for (const form of document.querySelectorAll("form[data-do]")) {
             if (fields.get("to")) said.to = fields.get("to");
             done = await ask("/api/chat/send", said);
         }
-        button.disabled = false;
-        if (done) form.querySelector("textarea").value = "";
+        isBusy = false;
+        const written = form.querySelector("textarea");
+        if (done && written) written.value = "";
     });
 }
 

@@ -14,9 +14,10 @@ export function wrap(tag, classes, ...children) {
     return made;
 }
 
-/** Words messages for a session, of which it wants to know the players' `ids` and `names` by seat. */
+/** Words messages for a session, of which it wants to know the id (`session`), and the players' `ids` and `names` by seat. */
 export class Said {
-    constructor({ ids, names }) {
+    constructor({ session, ids, names }) {
+        this.session = session;
         this.ids = ids;
         this.names = names;
     }
@@ -51,14 +52,18 @@ export class Said {
                 : "Private: not to be read here.";
             return make("p", "withheld", text);
         }
-        const told = stateOf(message.content);
-        if (told?.state && !told.result) {
+        const told = stateOf(message);
+        if (told) {
             const text = make("p", "text", "The state of the game.");
+            if (told.result) text.replaceChildren("The end of the game: ", make("bdi", "", told.result.termination), ".");
             if (told.asked.length) {
                 text.append(" Asked: ");
                 told.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));
                 text.append(".");
             }
+            const data = make("a", "", "as data");
+            data.href = `/api/arena/sync?channel=${this.session}&limit=1&index=${message.index}`;
+            text.append(" ", data);
             return text;
         }
         const chars = [...message.content];

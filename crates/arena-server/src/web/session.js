@@ -27,7 +27,7 @@ function take(message, channel) {
     if (channel === "operator") {
         const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
         if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
-        const told = message.redacted ? null : stateOf(message.content);
+        const told = stateOf(message);
         if (told) showClock(board.add(told));
     }
     const list = document.getElementById(channel);
@@ -43,11 +43,28 @@ function take(message, channel) {
 
 let reloading = false;
 
+/** Where texts that aren't sent yet are kept while the page is loaded again. */
+const DRAFTS = `drafts ${location.pathname}`;
+
 /** The server words what changes seldom: who sits where, and how it ended. */
 function reload() {
     if (reloading) return;
     reloading = true;
+    const fields = [...document.querySelectorAll("textarea, input[id]:not([type=hidden]), select")];
+    const drafts = fields.map((field) => [field.id, field.value]);
+    sessionStorage.setItem(DRAFTS, JSON.stringify({ drafts, focus: document.activeElement?.id }));
     location.reload();
+}
+
+/** Puts back what somebody was writing. */
+function restore() {
+    const { drafts, focus } = JSON.parse(sessionStorage.getItem(DRAFTS) ?? "{}");
+    sessionStorage.removeItem(DRAFTS);
+    for (const [id, text] of drafts ?? []) {
+        const field = id && document.getElementById(id);
+        if (field) field.value = text;
+    }
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
 }
 
 let asked;
@@ -117,6 +134,7 @@ function disconnect() {
     for (const source of sources.splice(0)) source.close();
 }
 
+restore();
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);

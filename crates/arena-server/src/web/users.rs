@@ -8,7 +8,7 @@ use maud::{PreEscaped, html};
 
 use super::board::{player, user_path};
 use super::history::History;
-use super::layout::{Page, Place, shown};
+use super::layout::{Page, Place, cut, shown};
 use super::plots::embed;
 use super::seen;
 use super::sessions::SessionTable;
@@ -52,7 +52,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let name = seen::name_of(&id, Some(profile));
     let body = html! {
         div.intro {
-            h1 { (player(profile)) }
+            h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "house" } } }
             p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", played by " (shown(model.as_str())) } }
         }
         section {
