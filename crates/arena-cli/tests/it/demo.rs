@@ -119,8 +119,8 @@ fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
     };
     let (invite, path) = seat("snake");
     eventually("the bot takes its seat", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
-    let session = client.get(&format!("/api/invites/{invite}")).json();
-    let session = session["id"].as_str().or(session["challengeId"].as_str()).unwrap_or_else(|| panic!("{session}"));
+    let page = client.get(&path).text().to_owned();
+    let session = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     client
         .post(
             "/api/arena/message",
@@ -128,8 +128,10 @@ fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
         )
         .ok();
     eventually("the bot steps too", || {
-        let told = client.get(&format!("/api/arena/sync?channel=challenge_{session}&from={invite}")).text().to_owned();
-        (told.contains("\\\"epoch\\\":2") || told.contains("\\\"result\\\"")).then_some(())
+        let told = client.get(&format!("/api/arena/sync?channel=challenge_{session}&from={invite}")).json();
+        let said = told["messages"].as_array()?.iter().filter_map(|message| message["content"].as_str());
+        let states = said.filter(|content| content.contains("\"world_state\"") || content.contains("\"result\""));
+        (states.count() >= 2).then_some(())
     });
 
     // So it does in psi.
