@@ -328,7 +328,10 @@ fn files_of_pages_are_sent_once() {
 fn events(client: &Client, path: &str) -> Vec<String> {
     let page = client.get(path).ok();
     let events = page["events"].as_array().expect("a list").clone();
-    events.iter().map(|event| format!("{} {}", event["channel"].as_str().unwrap(), event["message"]["index"])).collect()
+    events
+        .iter()
+        .map(|event| format!("{} {}", event["channel"].as_str().expect("a text"), event["message"]["index"]))
+        .collect()
 }
 
 #[test]
