@@ -19,12 +19,15 @@ mod session;
 mod user;
 mod view;
 
-pub use challenge::{Author, Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, RestoreError, Rules};
+pub use challenge::{
+    Author, Builtin, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError, RestoreError, Rules,
+    Setting, SettingRange,
+};
 pub use game::{
     Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, Offer, Rejected, Setup, TimeLimits,
     UpdateMode, Verdict,
 };
-pub use game_operator::{GameOperator, GameOptions, Hosted};
+pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
