@@ -16,6 +16,7 @@ mod score;
 mod scoring;
 mod seed;
 mod session;
+mod usage;
 mod user;
 mod view;
 
@@ -41,8 +42,9 @@ pub use scoring::{
 pub use seed::{Seed, SeedRng};
 pub use session::{
     ActError, After, ChatError, Ending, House, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
-    Transition, act, announce, chat, join, open, wake,
+    Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
 };
+pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};
 pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};
 pub use view::{
     GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, reveal_message, reveal_session,
