@@ -79,11 +79,8 @@ fn read(fields: &Fields) -> ApiResult<UsageReport> {
     let needed = |name: &str| tokens(name)?.ok_or_else(|| ApiError::missing(name));
     let model = fields.find_text("model")?.filter(|model| !model.is_empty());
     let model = model.map(str::parse).transpose().map_err(|error| invalid(format!("model must be {error}")))?;
-    let cost_usd = match fields.find("costUsd") {
-        None => None,
-        // What isn't a number is out of bounds.
-        Some(value) => Some(value.as_f64().unwrap_or(f64::NAN)),
-    };
+    // What isn't a number is out of bounds.
+    let cost_usd = fields.find("costUsd").map(|value| value.as_f64().unwrap_or(f64::NAN));
     let report = UsageReport {
         at: Timestamp(0),
         model,
