@@ -12,6 +12,7 @@ mod redact;
 mod refusal;
 mod runner;
 mod settings;
+mod shown;
 mod unpack;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -32,6 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use facts::OnceFacts;
 use runner::Current;
+use shown::Shelf;
 
 pub(crate) use agents::{Source, steers};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
@@ -40,10 +42,12 @@ pub(crate) use plan::Order;
 pub(crate) use refusal::Refusal;
 pub(crate) use runner::Runner;
 pub use settings::{Creators, TournamentSettings, Uploaders};
+pub(crate) use shown::ShownReplay;
 
 /// Folders in the data folder.
 const AGENTS: &str = "agents";
 const TOURNAMENTS: &str = "tournaments";
+const SHOWN: &str = "replays-shown";
 
 /// Records that are kept in memory, for those who look again and again.
 const RECORDS: usize = 4;
@@ -74,6 +78,8 @@ struct Shared {
     state: Mutex<State>,
     /// Something was queued, let go of, or is to end.
     changed: Condvar,
+    /// Replays that somebody looks at.
+    shelf: Shelf,
     reading: Semaphore,
     uploading: Arc<Semaphore>,
 }
@@ -160,6 +166,8 @@ impl Tournaments {
             prepared.map_err(refuse)
         };
         let ((agents, kept_agents), (tournaments, kept)) = (open(AGENTS)?, open(TOURNAMENTS)?);
+        let shelf = Shelf::open(data.join(SHOWN))
+            .map_err(|source| TournamentsError::Folder { folder: data.join(SHOWN).display().to_string(), source })?;
         let mut state = State {
             agents: BTreeMap::new(),
             tournaments: BTreeMap::new(),
@@ -199,6 +207,7 @@ impl Tournaments {
             making: Mutex::new(()),
             state: Mutex::new(state),
             changed: Condvar::new(),
+            shelf,
             reading: Semaphore::new(AT_ONCE),
             uploading: Arc::new(Semaphore::new(AT_ONCE)),
         }));
@@ -503,6 +512,7 @@ impl Tournaments {
         state.records.remove(&id);
         state.made.retain(|_, made| !matches!(made.thing, Thing::Tournament(made) if made == id));
         drop(state);
+        self.0.shelf.forget(id);
         folder::remove(&self.folder_of(id))?;
         Ok(())
     }

@@ -7,10 +7,12 @@
 mod assets;
 mod board;
 mod challenges;
+mod events;
 mod form;
 mod home;
 mod layout;
 mod play;
+mod replays;
 mod seen;
 mod sessions;
 mod tournaments;
@@ -40,13 +42,19 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
         ("/style.css", get(assets::style)),
-        ("/web/{file}", get(assets::file)),
+        ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create)),
         ("/sessions/{id}", get(sessions::show)),
+        ("/sessions/{id}/replay", get(events::show)),
+        ("/sessions/{id}/events", get(events::list)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/tournaments", get(tournaments::list)),
         ("/tournaments/{id}", get(tournaments::show)),
+        ("/tournaments/{id}/matches/{number}/replay", get(replays::show)),
+        ("/tournaments/{id}/matches/{number}/replay.jsonl", get(replays::file)),
+        ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
+        ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
         ("/agents", get(tournaments::agents)),
         ("/users/{id}", get(users::show)),
     ]

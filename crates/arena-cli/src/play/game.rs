@@ -99,8 +99,12 @@ impl Said {
     /// What a message says, if it is a game's.
     pub fn read(message: &Message) -> Option<Said> {
         let is_of_the_game = message.channel == Kind::Operator && message.from == "operator";
-        let object = message.content.starts_with('{');
-        if is_of_the_game && object { serde_json::from_str(&message.content).ok() } else { None }
+        if is_of_the_game { Said::parse(&message.content) } else { None }
+    }
+
+    /// What a text of the operator's says, if it is a game's.
+    pub fn parse(content: &str) -> Option<Said> {
+        if content.starts_with('{') { serde_json::from_str(content).ok() } else { None }
     }
 }
 

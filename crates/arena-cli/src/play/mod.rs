@@ -4,6 +4,7 @@
 mod bot;
 mod follow;
 mod game;
+mod keyboard;
 mod model;
 mod news;
 mod person;
@@ -18,10 +19,13 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::{Style, Table, print, printable};
 
-use bot::Bot;
 use model::Model;
 use news::{Ending, Inbox};
-use seat::Seat;
+
+pub use bot::Bot;
+pub use game::Said;
+pub use keyboard::{Sitter, sit_down};
+pub use seat::Seat;
 
 /// Who plays.
 enum Mind {

@@ -93,29 +93,29 @@ struct Page {
 }
 
 impl Seat {
-    /// Takes the seat of an invite.
+    /// Takes the seat of an invite, and says how one comes back to it.
     ///
     /// # Errors
     /// When there is no such invite, or somebody has it.
     pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Seat, Failure> {
-        let known = match arena.find_invite(invite) {
-            Ok(answer) => Some(answer.read::<Listed>()?),
-            // Whether it is used or only claimed, and whether there is one at all, the join will tell.
-            Err(CallError::Refused { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let joined = match &args.sign {
-            None => arena.join(invite, args.user_id.as_deref()),
-            Some(name) => {
-                let pair = Keys::at_home()?.read(name.as_deref())?;
-                let code =
-                    invite.parse().map_err(|error| Failure::new(Exit::Usage, format_args!("{invite} is {error}")))?;
-                arena.join_signed(code, &pair, Environment::system().now())
-            }
-        };
-        let Joined { session, metadata, key } = joined.map_err(|error| advise(error, invite))?.read()?;
-        let back = key.as_ref().map(|key| format!(" --auth {key}")).unwrap_or_default();
+        let (known, joined) = join(arena, invite, args)?;
+        let back = joined.key.as_ref().map(|key| format!(" --auth {key}")).unwrap_or_default();
+        // At once, since whatever goes wrong from here on can be made good by whoever knows this.
         note(&format!("the seat is yours; to come back to it: arena play --from {invite}{back}"));
+        Seat::of(arena, invite, known, joined)
+    }
+
+    /// Takes the seat of an invite in an arena that doesn't outlast this program, so that there is nothing to come back to.
+    ///
+    /// # Errors
+    /// As [`Seat::take`].
+    pub fn take_for_now(arena: &Arena, invite: &str) -> Result<Seat, Failure> {
+        let (known, joined) = join(arena, invite, &JoinArgs { user_id: None, sign: None })?;
+        Seat::of(arena, invite, known, joined)
+    }
+
+    fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: Joined) -> Result<Seat, Failure> {
+        let Joined { session, metadata, key } = joined;
         let arena = arena.seen_by(invite).with_key(key).holding_out(OUTAGE);
         let known = match known {
             Some(known) => Some(known),
@@ -274,6 +274,26 @@ impl Seat {
         }
         result
     }
+}
+
+/// Joins with an invite. What was known of its session before comes with it.
+fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>, Joined), Failure> {
+    let known = match arena.find_invite(invite) {
+        Ok(answer) => Some(answer.read::<Listed>()?),
+        // Whether it is used or only claimed, and whether there is one at all, the join will tell.
+        Err(CallError::Refused { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let joined = match &args.sign {
+        None => arena.join(invite, args.user_id.as_deref()),
+        Some(name) => {
+            let pair = Keys::at_home()?.read(name.as_deref())?;
+            let code =
+                invite.parse().map_err(|error| Failure::new(Exit::Usage, format_args!("{invite} is {error}")))?;
+            arena.join_signed(code, &pair, Environment::system().now())
+        }
+    };
+    Ok((known, joined.map_err(|error| advise(error, invite))?.read()?))
 }
 
 /// A call's refusal, apart from what else may go wrong with it.

@@ -1,22 +1,25 @@
 //! `/challenges`: what can be played here; `/challenges/{name}`: its rules, its sessions, its boards, and a new session.
 
 use arena_engine::Create;
-use arena_model::{Board, ChallengeType, Status, Viewer};
+use arena_model::{Board, ChallengeMetadata, ChallengeType, Status, Viewer};
 use arena_store::SessionFilter;
 use axum::extract::State;
+use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::board::Leaderboard;
+use super::board::{Leaderboard, Who};
 use super::form::Form;
 use super::home::challenges;
 use super::layout::{Page, Place, badge, cut, shown};
+use super::play::to_seat;
 use super::seen::{Seen, is_code};
 use super::sessions::read_list;
 use super::{PageResult, Visit, answer, base, pager};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
+use crate::house::{House, Places};
 
 /// Sessions on a page.
 const SESSIONS: usize = 20;
@@ -60,6 +63,13 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             h1 { (metadata.name) " " code { (name) } }
             p.lead { (shown(&metadata.description)) }
             p.counts { span { (metadata.players) " players" } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
+        }
+        @if let Some(opponent) = opponent(&arena, name) {
+            section.card.inviting {
+                h2 { "Play it yourself" }
+                p { "A bot of the house takes the other side, and you play in this browser." }
+                (opponent)
+            }
         }
         section { (new_session(challenge)) }
         section {
@@ -111,10 +121,21 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
     let mut boards = Vec::new();
     for (strategy, board) in all {
         let sort = sort.filter(|sort| scoring.order(&board, Some(sort)).is_some());
-        let board = Leaderboard::read(arena, board, sort, PLAYERS).await?;
+        let board = Leaderboard::read(arena, board, sort, (Who::All, PLAYERS)).await?;
         boards.extend(board.filter(|board| !board.is_empty()).map(|board| (strategy, board)));
     }
     Ok(boards)
+}
+
+/// The form that starts a session in which bots of the house sit at all seats but one, where there are such bots.
+pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
+    arena.house.get().filter(|house| house.plays(name))?;
+    Some(html! {
+        form method="post" action={ "/challenges/" (name) } {
+            input type="hidden" name="against" value="house";
+            button { "Play against a house bot" }
+        }
+    })
 }
 
 /// The form that starts a session.
@@ -159,11 +180,20 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             ApiError::bad_request("INVALID_OPTIONS", format!("the options aren't a JSON object: {error}"))
         })?,
     };
+    let house = match form.fields.get("against") {
+        None => None,
+        Some("house") => Some(kept(&arena, name, metadata)?),
+        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be: house").into()),
+    };
     let create = Create { challenge: name.to_owned(), options };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let told = arena.engine.create(create, None, respond).await?;
     let session: Seen = serde_json::from_str(&told).expect("views have these fields");
+    if let (Some((house, places)), Some((own, others))) = (house, session.invites.split_first()) {
+        house.send(name, others, places);
+        return Ok(to_seat(own));
+    }
     let base = base(&arena, &form.headers);
     let body = html! {
         div.intro {
@@ -181,6 +211,18 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         }
     };
     Ok(answer(&Page::new("New session", Place::Challenges, body)))
+}
+
+/// The house, with places for all seats of a session but one.
+fn kept<'a>(arena: &'a Arena, name: &str, metadata: &ChallengeMetadata) -> PageResult<(&'a House, Places)> {
+    let house = arena.house.get().filter(|house| house.plays(name));
+    let house = house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no bots that play this"))?;
+    let busy = || {
+        let text = "all bots of the house are playing; try again when a game is over";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text)
+    };
+    let places = house.reserve(metadata.players.saturating_sub(1)).ok_or_else(busy)?;
+    Ok((house, places))
 }
 
 /// How somebody plays with an invite.

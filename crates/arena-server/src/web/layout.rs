@@ -9,6 +9,7 @@ pub(super) struct Page {
     title: String,
     place: Place,
     scripts: Vec<&'static str>,
+    styles: Vec<&'static str>,
     body: Markup,
 }
 
@@ -24,12 +25,18 @@ pub(super) enum Place {
 impl Page {
     /// A page that needs no script but the one of all pages.
     pub(super) fn new(title: &str, place: Place, body: Markup) -> Page {
-        Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], body }
+        Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], styles: Vec::new(), body }
     }
 
     /// The page with one script more.
     pub(super) fn with_script(mut self, script: &'static str) -> Page {
         self.scripts.push(script);
+        self
+    }
+
+    /// The page with one style sheet more, behind that of all pages.
+    pub(super) fn with_style(mut self, style: &'static str) -> Page {
+        self.styles.push(style);
         self
     }
 
@@ -43,7 +50,7 @@ impl Page {
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head_with(&title, &self.scripts))
+                (head_with(&title, &self.scripts, &self.styles))
                 body {
                     a.skip href="#content" { "Skip to the content" }
                     header.top {
@@ -72,10 +79,10 @@ impl Page {
 
 /// The head of a page without scripts.
 pub(crate) fn head(title: &str) -> Markup {
-    head_with(title, &[])
+    head_with(title, &[], &[])
 }
 
-fn head_with(title: &str, scripts: &[&str]) -> Markup {
+fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -84,6 +91,7 @@ fn head_with(title: &str, scripts: &[&str]) -> Markup {
             title { (title) }
             link rel="icon" href="/web/icon.svg" type="image/svg+xml";
             link rel="stylesheet" href="/style.css";
+            @for style in styles { link rel="stylesheet" href={ "/web/" (style) }; }
             @for script in scripts { script type="module" src={ "/web/" (script) } {} }
         }
     }

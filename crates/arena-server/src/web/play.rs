@@ -61,7 +61,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                 section id="acts" {
                     h2 { "What you can do" }
+                    @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
                     @if seen.challenge_type == "chess" { (promotion()) }
+                    @if seen.challenge_type == "snake" { (steps(&path)) }
                     (acts(&path, metadata))
                 }
             }
@@ -103,12 +105,40 @@ fn join(path: &str, keys: bool) -> Markup {
     }
 }
 
+/// How a game is played on its board, with a script.
+fn hint(challenge: &str) -> Option<&'static str> {
+    match challenge {
+        "chess" => {
+            Some("Choose one of your pieces on the board, then the square that it goes to. Or write the move below.")
+        }
+        "snake" => {
+            Some("The arrow keys steer your snake: all snakes step when all have chosen. Or write the step below.")
+        }
+        _ => None,
+    }
+}
+
 /// What a pawn becomes that is moved on the board.
 fn promotion() -> Markup {
     html! {
         p.choice {
             label for="promotion" { "A pawn that gets there becomes a" }
             select id="promotion" { @for (letter, piece) in [("q", "queen"), ("r", "rook"), ("b", "bishop"), ("n", "knight")] { option value=(letter) { (piece) } } }
+        }
+    }
+}
+
+/// A button for each way in which a snake can go.
+fn steps(path: &str) -> Markup {
+    html! {
+        form.steps method="post" action=(path) data-do="act" data-method="move" {
+            input type="hidden" name="do" value="act";
+            input type="hidden" name="method" value="move";
+            p { "Steer with the arrow keys, or with these." }
+            @for (step, name, sign) in [("LEFT", "Left", "←"), ("UP", "Up", "↑"), ("DOWN", "Down", "↓"), ("RIGHT", "Right", "→")] {
+                button name="content" value=(step) aria-label=(name) { (sign) }
+                " "
+            }
         }
     }
 }
@@ -181,10 +211,10 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
         }
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
     };
-    Ok(back(invite))
+    Ok(to_seat(&invite.to_string()))
 }
 
 /// To the page of the seat, so that loading it again doesn't send the form again.
-fn back(invite: InviteCode) -> Response {
+pub(super) fn to_seat(invite: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/play/{invite}"))]).into_response()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arena_model::{Channel, ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
+use arena_web::seat_class;
 use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -154,7 +155,7 @@ impl Log {
 
     /// Until when the operator waits for those whom it has asked last, in milliseconds since 1970.
     pub(super) fn deadline(&self) -> Option<i64> {
-        self.messages.iter().rev().find_map(|message| Told::of(&message.content)?.deadline)
+        self.messages.iter().rev().find_map(|message| Told::by(message)?.deadline)
     }
 }
 
@@ -165,7 +166,12 @@ struct Told {
 }
 
 impl Told {
-    fn of(content: &str) -> Option<Told> {
+    /// Nobody but the operator tells states: what players write that looks like one is shown as they wrote it.
+    fn by(message: &Heard) -> Option<Told> {
+        let content = &message.content;
+        if message.from != "operator" {
+            return None;
+        }
         if !content.starts_with("{\"world_state\"") && !content.starts_with("{\"public_state\"") {
             return None;
         }
@@ -180,7 +186,7 @@ pub(super) fn who(session: &Seen, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
-            (_, Some(seat)) => b.who.{ "seat-" (seat % 6) } title=(party) { "Player " (seat + 1) },
+            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { "Player " (seat + 1) },
             _ => b.who { (cut(party, 40)) },
         }
     }
@@ -209,7 +215,7 @@ fn text(message: &Heard, session: &Seen) -> Markup {
             None => html! { p.withheld { "Private: not to be read here." } },
         };
     }
-    if let Some(told) = Told::of(&message.content) {
+    if let Some(told) = Told::by(message) {
         return html! {
             p.text {
                 "The state of the game."
@@ -238,7 +244,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
     let body = html! {
         (heading(&seen))
-        @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
+        @if seen.status() == Status::Ended {
+            p { a.button href={ (path) "/replay" } { "Replay it" } }
+            (ending(&seen, &profiles))
+        }
         (board(&seen, operator.deadline()))
         div.channels {
             section aria-labelledby="operator-title" {
@@ -263,7 +272,7 @@ pub(super) fn heading(session: &Seen) -> Markup {
     let state = &session.state;
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
-            data-players=(state.players.join(" ")) data-seats=(session.invites.len()) {
+            data-players=(state.players.join(" ")) data-options=(session.options) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (session.challenge_type) } " " (badge(session.status())) }
             p.soft {
                 "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", since " (time(session.created_at))
@@ -282,7 +291,7 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
         p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {
             @if let Some(deadline) = deadline { "An answer is due by " (time(deadline)) "." }
         }
-        section.board id="board" hidden aria-label="Board" {}
+        section.live id="board" hidden aria-label="Board" {}
     }
 }
 

@@ -156,7 +156,7 @@ fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
                     td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
                     td { (cut(&game.termination, 30)) @for verdict in game.verdicts.iter().flatten() { " " span.badge { (verdict) } } }
                     td.number { (game.epochs) }
-                    td { @if view.is_over() { a href={ "/api/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "replay" } } @else { span.soft { "at the end" } } }
+                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "watch" } } @else { span.soft { "at the end" } } }
                 } } }
             } }
         }
