@@ -277,6 +277,11 @@ impl Engine {
         self.inner.store.count_sessions(filter)
     }
 
+    /// How many bytes the store takes on the disk.
+    pub fn store_bytes(&self) -> u64 {
+        self.inner.store.bytes()
+    }
+
     /// Asks the store for something trivial: whether the engine can do its work.
     ///
     /// # Errors

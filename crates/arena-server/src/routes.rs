@@ -37,7 +37,7 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::openapi::Description;
 use crate::request::address_of;
 use crate::web;
-pub(crate) use agents::AgentView;
+pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;

@@ -184,19 +184,13 @@ impl Window<'_> {
     /// Runs a script, which returns something.
     #[track_caller]
     pub fn run(&self, script: &str) -> Value {
-        self.run_with(script, &[])
-    }
-
-    /// Runs a script with `arguments`.
-    #[track_caller]
-    pub fn run_with(&self, script: &str, arguments: &[Value]) -> Value {
-        self.post("execute/sync", &json!({ "script": script, "args": arguments }))
+        self.post("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// Runs a script that calls its last argument with what comes of it.
     #[track_caller]
-    pub fn run_slowly(&self, script: &str) -> Value {
-        self.post("execute/async", &json!({ "script": script, "args": [] }))
+    pub fn run_slowly(&self, script: &str, arguments: &[Value]) -> Value {
+        self.post("execute/async", &json!({ "script": script, "args": arguments }))
     }
 
     /// Tries again and again, as long as what stands in the way may pass.

@@ -243,7 +243,7 @@ fn keys_are_made_and_kept_in_the_browser() {
     let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
         opening.onsuccess = () => { const asking = opening.result.transaction('keys').objectStore('keys').get('player'); \
         asking.onsuccess = () => crypto.subtle.exportKey('pkcs8', asking.result.privateKey).then(() => done('told'), (error) => done(error.name)); };";
-    assert_eq!(ada.run_slowly(kept), json!("InvalidAccessError"));
+    assert_eq!(ada.run_slowly(kept, &[]), json!("InvalidAccessError"));
     // Whoever has the link alone sees what everybody sees.
     ben.open(&world.page(&format!("/play/{}", invites[0])));
     ben.see("The key to this seat isn't in this browser");

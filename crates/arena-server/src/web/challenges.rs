@@ -11,7 +11,7 @@ use serde_json::json;
 use super::board::{Leaderboard, Who};
 use super::form::Form;
 use super::home::challenges;
-use super::layout::{Page, Place, badge, cut, shown};
+use super::layout::{Page, Place, badge, cut, explained, shown};
 use super::play::to_seat;
 use super::seen::{Seen, is_code};
 use super::sessions::read_list;
@@ -74,10 +74,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section { (new_session(challenge)) }
         section {
             h2 { "Rules" }
-            div.prose.rules { (shown(&metadata.prompt)) }
+            div.prose.rules { (explained(&metadata.prompt)) }
             h3 { "Methods" }
             dl.methods {
-                @for method in &metadata.methods { dt { code { (method.name) } } dd { (shown(&method.description)) } }
+                @for method in &metadata.methods { dt { code { (method.name) } } dd { (explained(&method.description)) } }
             }
         }
         section id="sessions" {

@@ -72,7 +72,7 @@ const status = make("p", "problem");
 status.hidden = true;
 
 const board = new LiveBoard(place, session);
-const said = new Said(board, session.session);
+const said = new Said(board);
 const hasBoard = boardOf(board.game, {}) !== undefined;
 
 let [shown, wanted, isMoving] = [-1, 0, false];

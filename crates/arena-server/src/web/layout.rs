@@ -22,6 +22,17 @@ pub(super) enum Place {
     Elsewhere,
 }
 
+impl Place {
+    fn path(self) -> &'static str {
+        match self {
+            Place::Home => "/",
+            Place::Challenges => "/challenges",
+            Place::Tournaments => "/tournaments",
+            Place::Elsewhere => "",
+        }
+    }
+}
+
 impl Page {
     /// A page that needs no script but the one of all pages.
     pub(super) fn new(title: &str, place: Place, body: Markup) -> Page {
@@ -41,11 +52,6 @@ impl Page {
     }
 
     pub(super) fn render(&self) -> Markup {
-        let places = [
-            (Place::Home, "/", "Arena"),
-            (Place::Challenges, "/challenges", "Challenges"),
-            (Place::Tournaments, "/tournaments", "Tournaments"),
-        ];
         let title = if self.place == Place::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
         html! {
             (DOCTYPE)
@@ -53,16 +59,7 @@ impl Page {
                 (head_with(&title, &self.scripts, &self.styles))
                 body {
                     a.skip href="#content" { "Skip to the content" }
-                    header.top {
-                        nav aria-label="Site" {
-                            @for (place, path, name) in places {
-                                a href=(path) aria-current=[(place == self.place).then_some("page")] { (name) }
-                            }
-                            span.stretch {}
-                            a href="/docs" { "HTTP interface" }
-                            a href="/skill.md" { "For agents" }
-                        }
-                    }
+                    (top(self.place.path()))
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
                         p {
@@ -72,6 +69,21 @@ impl Page {
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// The links that stand above all pages. `here` is the path of the one that leads to this page.
+pub(crate) fn top(here: &str) -> Markup {
+    let link =
+        |path: &str, name: &str| html! { a href=(path) aria-current=[(path == here).then_some("page")] { (name) } };
+    html! {
+        header.top {
+            nav aria-label="Site" {
+                (link("/", "Arena")) (link("/challenges", "Challenges")) (link("/tournaments", "Tournaments"))
+                span.stretch {}
+                (link("/docs", "HTTP interface")) (link("/skill.md", "For agents"))
             }
         }
     }
@@ -100,6 +112,15 @@ fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
 /// A text of somebody's, which means nothing but itself.
 pub(super) fn shown(text: &str) -> Markup {
     html! { bdi { (printable(text)) } }
+}
+
+/// A text of this program's, in which code stands between backticks.
+pub(crate) fn explained(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }
 
 /// A short text of somebody's, as one line of at most `most` characters. The whole is there for those who point at it.

@@ -20,6 +20,7 @@ export class LiveBoard {
     /** In an element that is hidden until there is something to see. `session` is what the page tells of it. */
     constructor(place, session) {
         this.place = place;
+        this.session = session.session;
         this.game = gameOf(session.challenge);
         this.ids = session.players.split(" ").filter(Boolean);
         this.names = this.ids.map((_, seat) => `Player ${seat + 1}`);

@@ -14,9 +14,9 @@ export function wrap(tag, classes, ...children) {
     return made;
 }
 
-/** Words messages for a session, of which it wants to know the players' `ids` and `names` by seat. */
+/** Words messages for a session, of which it wants to know the id (`session`), and the players' `ids` and `names` by seat. */
 export class Said {
-    constructor({ ids, names }, session) {
+    constructor({ session, ids, names }) {
         this.session = session;
         this.ids = ids;
         this.names = names;
@@ -53,8 +53,9 @@ export class Said {
             return make("p", "withheld", text);
         }
         const told = stateOf(message);
-        if (told?.state && !told.result) {
+        if (told) {
             const text = make("p", "text", "The state of the game.");
+            if (told.result) text.replaceChildren("The end of the game: ", make("bdi", "", told.result.termination), ".");
             if (told.asked.length) {
                 text.append(" Asked: ");
                 told.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));

@@ -20,7 +20,7 @@ const connection = document.getElementById("connection");
 /** Most messages in a list; older ones stay on the server. */
 const MOST = 400;
 
-const said = new Said(board, session.session);
+const said = new Said(board);
 
 /** Takes a message that may have been there before. */
 function take(message, channel) {

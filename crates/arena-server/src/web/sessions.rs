@@ -159,8 +159,9 @@ impl Log {
     }
 }
 
-/// What a game's operator says to all: a state, and who is asked.
+/// What a game's operator says to all: a state, and who is asked; or how it has ended.
 struct Told {
+    ending: Option<String>,
     asked: Vec<String>,
     deadline: Option<i64>,
 }
@@ -172,12 +173,14 @@ impl Told {
         if message.from != "operator" {
             return None;
         }
-        if !content.starts_with("{\"world_state\"") && !content.starts_with("{\"public_state\"") {
+        let beginnings = ["{\"world_state\"", "{\"public_state\"", "{\"result\""];
+        if !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
             return None;
         }
         let told: Value = serde_json::from_str(content).ok()?;
         let asked = told["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        Some(Told { asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
+        let ending = told["result"]["termination"].as_str().map(str::to_owned);
+        Some(Told { ending, asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
     }
 }
 
@@ -218,7 +221,7 @@ fn text(message: &Heard, session: &Seen) -> Markup {
     if let Some(told) = Told::by(message) {
         return html! {
             p.text {
-                "The state of the game."
+                @match &told.ending { None => "The state of the game.", Some(ending) => { "The end of the game: " (cut(ending, 60)) "." } }
                 @if !told.asked.is_empty() { " Asked: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (who(session, player)) } "." }
                 " "
                 a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "as data" }
