@@ -6,7 +6,7 @@ use arena_store::Page as Listed;
 use axum::extract::State;
 use maud::{PreEscaped, html};
 
-use super::board::{player, user_path};
+use super::board::user_path;
 use super::history::History;
 use super::layout::{Page, Place, cut, shown};
 use super::plots::embed;
