@@ -7,6 +7,7 @@ mod agents;
 mod facts;
 mod folder;
 mod id;
+mod outcome;
 mod plan;
 mod redact;
 mod refusal;
@@ -38,6 +39,7 @@ use shown::Shelf;
 pub(crate) use agents::{Source, steers};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
+pub(crate) use outcome::Outcome;
 pub(crate) use plan::Order;
 pub(crate) use refusal::Refusal;
 pub(crate) use runner::Runner;
@@ -51,6 +53,9 @@ const SHOWN: &str = "replays-shown";
 
 /// Records that are kept in memory, for those who look again and again.
 const RECORDS: usize = 4;
+
+/// Outcomes that are kept in memory: each is small beside its record, and those of an agent's tournaments are looked at together.
+const OUTCOMES: usize = 256;
 
 /// Requests that read journals and replays, or unpack uploads, at a time. Others wait, and play elsewhere isn't slowed.
 const AT_ONCE: usize = 2;
@@ -93,6 +98,7 @@ struct State {
     queue: VecDeque<TournamentId>,
     current: Option<Current>,
     records: LruCache<TournamentId, (usize, Arc<Record>)>,
+    outcomes: LruCache<TournamentId, (usize, Arc<Outcome>)>,
     is_stopping: bool,
 }
 
@@ -175,6 +181,7 @@ impl Tournaments {
             queue: VecDeque::new(),
             current: None,
             records: LruCache::new(RECORDS),
+            outcomes: LruCache::new(OUTCOMES),
             is_stopping: false,
         };
         for folder in kept_agents {
@@ -510,6 +517,7 @@ impl Tournaments {
         }
         state.tournaments.remove(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
         state.records.remove(&id);
+        state.outcomes.remove(&id);
         state.made.retain(|_, made| !matches!(made.thing, Thing::Tournament(made) if made == id));
         drop(state);
         self.0.shelf.forget(id);

@@ -4,14 +4,18 @@
 //! (`seen.rs`); what it can do, the HTTP interface can do as well. Every page can be read without a script; scripts keep it up to
 //! date and draw boards. Pages aren't part of the description of the interface, since they are made for eyes and may change.
 
+mod admin;
+mod agents;
 mod assets;
 mod board;
 mod challenges;
 mod events;
 mod form;
+mod history;
 mod home;
 mod layout;
 mod play;
+mod plots;
 mod replays;
 mod seen;
 mod sessions;
@@ -41,6 +45,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
+        ("/admin", get(admin::show)),
         ("/style.css", get(assets::style)),
         ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
@@ -55,8 +60,13 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/tournaments/{id}/matches/{number}/replay.jsonl", get(replays::file)),
         ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
         ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
-        ("/agents", get(tournaments::agents)),
+        ("/tournaments/{id}/standings.svg", get(plots::tournament)),
+        ("/agents", get(agents::list)),
+        ("/agents/{id}", get(agents::show)),
+        ("/agents/{id}/rating.svg", get(plots::agent)),
         ("/users/{id}", get(users::show)),
+        ("/users/{id}/rating.svg", get(plots::user)),
+        ("/leaderboard.svg", get(plots::leaderboard)),
     ]
 }
 

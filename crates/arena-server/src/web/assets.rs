@@ -36,6 +36,7 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("play.js", SCRIPT, include_str!("play.js")),
         Asset::new("keys.js", SCRIPT, include_str!("keys.js")),
         Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
+        Asset::new("admin.js", SCRIPT, include_str!("admin.js")),
         Asset::new("events.js", SCRIPT, include_str!("events.js")),
         Asset::new("said.js", SCRIPT, include_str!("said.js")),
         Asset::new("home.js", SCRIPT, include_str!("home.js")),

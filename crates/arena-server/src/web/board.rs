@@ -1,7 +1,7 @@
 //! A leaderboard: as a picture of what it measures twice, and as a table that can be sorted.
 
 use arena_model::{Board, Metric, MetricKind, Order, ScoringEntry, UserProfile};
-use arena_report::{Axes, Estimate, Interval, Point, number_of, scatter};
+use arena_report::{Axes, Estimate, Interval, Picture, Point, number_of, scatter};
 use maud::{Markup, PreEscaped, html};
 
 use super::layout::cut;
@@ -113,14 +113,19 @@ impl Leaderboard {
     pub(super) fn both(&self, title: &str, path: &str, query: &Query) -> Markup {
         html! {
             div.beside {
-                @if let Some(picture) = self.picture(title) { (picture) }
+                @if let Some(picture) = self.picture(title) {
+                    figure {
+                        div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
+                        figcaption { "Each dot is a player, the lines are 95 % intervals. Nobody beats those on the orange steps in both." }
+                    }
+                }
                 div { (self.table(path, query)) }
             }
         }
     }
 
     /// Security and utility against each other, where the board measures both.
-    fn picture(&self, title: &str) -> Option<Markup> {
+    pub(super) fn picture(&self, title: &str) -> Option<Picture> {
         let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
         let (x, y) = (key(":security")?, key(":utility")?);
         let measured = |entry: &ScoringEntry, key: &str| {
@@ -134,13 +139,7 @@ impl Leaderboard {
                 Some(Point { name, x: measured(entry, x)?, y: measured(entry, y)? })
             })
             .collect();
-        let picture = scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })?;
-        Some(html! {
-            figure {
-                div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                figcaption { "Each dot is a player, the lines are 95 % intervals. Nobody beats those on the orange steps in both." }
-            }
-        })
+        scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })
     }
 
     /// The table, with links at `path` that sort it.

@@ -8,9 +8,10 @@ use maud::{Markup, html};
 use super::board::{Leaderboard, Who};
 use super::challenges::opponent;
 use super::layout::{Page, Place, badge, cut};
+use super::plots::embed;
 use super::seen::Seen;
 use super::sessions::read_list;
-use super::{PageResult, Query, Visit, answer, with_query};
+use super::{PageResult, Query, Visit, answer, base, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
 
@@ -18,7 +19,7 @@ use crate::error::ApiError;
 const SESSIONS: usize = 15;
 
 /// Best players on the page.
-const PLAYERS: usize = 20;
+pub(super) const PLAYERS: usize = 20;
 
 /// The challenges whose games have boards, those that are followed most easily first.
 const WITH_BOARDS: [&str; 4] = ["chess", "snake", "food-catcher", "cherry-picker"];
@@ -29,10 +30,7 @@ const LIVE: usize = 2;
 /// `GET /`. With `challenge`, the sessions and the leaderboard of that type alone; `sort` as on the boards.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let engine = &arena.engine;
-    let wanted = visit.query.get("challenge").filter(|challenge| !challenge.is_empty());
-    if wanted.is_some_and(|wanted| !engine.challenges().contains_key(wanted)) {
-        return Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found").into());
-    }
+    let wanted = wanted(&arena, &visit)?;
     let filter = SessionFilter { challenge: wanted.map(str::to_owned), status: None };
     let sessions = read_list(&arena, &filter, 0, SESSIONS).await?;
     let board = match board_of(&arena, wanted) {
@@ -82,6 +80,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 Some(board) if !board.is_empty() => {
                     (players(&visit.query))
                     (board.both("Security and utility", "/", &visit.query))
+                    (embed(&base(&arena, &visit.headers), &picture_path(wanted, &visit.query), &path_of(wanted), "Security and utility"))
                 }
                 _ => p.empty { "No game has been played to its end by players who say who they are, so nobody is on the board yet." }
             }
@@ -99,6 +98,17 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
     };
     Ok(answer(&Page::new("Arena", Place::Home, body).with_script("home.js")))
+}
+
+/// Which challenge type a page or picture is to be about; nothing for all.
+pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&'v str>> {
+    let wanted = visit.query.get("challenge").filter(|challenge| !challenge.is_empty());
+    match wanted {
+        Some(wanted) if !arena.engine.challenges().contains_key(wanted) => {
+            Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found").into())
+        }
+        _ => Ok(wanted),
+    }
 }
 
 /// The newest games with boards that are being played: one of each challenge type, a few in all.
@@ -150,7 +160,7 @@ fn players(query: &Query) -> Markup {
 }
 
 /// The board that tells most: over all challenge types, or the first of one.
-fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> {
+pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> {
     let scoring = arena.engine.scoring();
     match challenge {
         None => scoring.has_global().then_some(Board::Global),
@@ -185,6 +195,17 @@ pub(super) fn challenges(arena: &Arena) -> Markup {
             }
         }
     }
+}
+
+/// Where the front page is with this filter, and the picture of its leaderboard.
+fn path_of(wanted: Option<&str>) -> String {
+    wanted.map_or_else(|| "/".to_owned(), |challenge| format!("/?challenge={challenge}"))
+}
+
+fn picture_path(wanted: Option<&str>, query: &Query) -> String {
+    let parts = [wanted.map(|it| format!("challenge={it}")), query.get("players").map(|it| format!("players={it}"))];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "/leaderboard.svg".to_owned() } else { format!("/leaderboard.svg?{}", parts.join("&")) }
 }
 
 /// Which challenge type the rest of the page is about.
