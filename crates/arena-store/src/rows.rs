@@ -14,7 +14,7 @@ use crate::{SessionNo, StoreError};
 
 /// The columns that [`read_session`] reads, in its order.
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
-     id, seed, options, invites, announced, players, scores, attributions, state";
+     id, seed, options, invites, announced, players, scores, attributions, state, script";
 
 pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreError> {
     let no = SessionNo(row.get(0)?);
@@ -56,6 +56,7 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
     let facts = SessionFacts {
         id: parse::<SessionId>(&id).map_err(damaged)?,
         challenge: text(2)?.to_owned(),
+        script: row.get::<_, Option<String>>(19)?.as_deref().map(parse).transpose().map_err(damaged)?,
         created_at: Timestamp(row.get(5)?),
         seed: read_seed(row)?,
         options: json(text(12)?).map_err(damaged)?,

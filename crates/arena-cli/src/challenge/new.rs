@@ -30,7 +30,10 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     let folder = &args.folder;
     let name = name_of(folder)?;
     if folder.symlink_metadata().is_ok() {
-        return Err(Failure::new(Exit::Usage, format_args!("{} is there already; give another name", folder.display())));
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("{} is there already; give another name", folder.display()),
+        ));
     }
     let script = if args.js { JAVASCRIPT } else { TYPESCRIPT };
     let told = folder.display().to_string();

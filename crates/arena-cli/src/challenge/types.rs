@@ -26,6 +26,8 @@ pub fn run(folder: &Path, style: Style) -> Result<(), Failure> {
         "{} has the types of all that a script can import.\n\n\
          Editors take them up by a tsconfig.json beside the script:\n\n{}",
         path.display(),
-        include_str!("template/tsconfig.json").trim_end().replace("types/*.d.ts", &format!("{}/*.d.ts", folder.display())),
+        include_str!("template/tsconfig.json")
+            .trim_end()
+            .replace("types/*.d.ts", &format!("{}/*.d.ts", folder.display())),
     ))
 }

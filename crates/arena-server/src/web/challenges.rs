@@ -37,16 +37,17 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
     Ok(answer(&Page::new("Challenges", Place::Challenges, body)))
 }
 
-fn metadata<'a>(arena: &'a Arena, name: &str) -> PageResult<&'a ChallengeMetadata> {
-    let challenge = arena.engine.challenges().get(name);
+fn metadata(arena: &Arena, name: &str) -> PageResult<ChallengeMetadata> {
+    let challenges = arena.engine.challenges();
+    let challenge = challenges.get(name);
     let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
-    Ok(challenge.metadata())
+    Ok(challenge.metadata().clone())
 }
 
 /// `GET /challenges/{name}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let name = visit.param("name");
-    let metadata = metadata(&arena, name)?;
+    let metadata = &metadata(&arena, name)?;
     let path = format!("/challenges/{name}");
     let (offset, limit) = (visit.query.number("offset").unwrap_or(0), SESSIONS);
     let status = visit.query.get("status").and_then(Status::from_wire);
@@ -134,7 +135,7 @@ fn new_session(name: &str, metadata: &ChallengeMetadata) -> Markup {
 /// `POST /challenges/{name}`: a session, and its invites, this once.
 pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
-    let metadata = metadata(&arena, name)?;
+    let metadata = &metadata(&arena, name)?;
     let options = match form.fields.get("options").map(str::trim).filter(|text| !text.is_empty()) {
         None => Default::default(),
         Some(text) => serde_json::from_str(text).map_err(|error| {
