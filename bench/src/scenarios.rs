@@ -11,6 +11,7 @@ pub mod mcp;
 pub mod memory;
 pub mod paced;
 pub mod scoring;
+pub mod script;
 pub mod tail;
 pub mod turns;
 
@@ -66,6 +67,12 @@ pub const LIST: &[Scenario] = &[
         about: "whole games whose players are scored against games that count for nothing, and leaderboards",
         in_all: true,
         run: scoring::run,
+    },
+    Scenario {
+        name: "script",
+        about: "whole PSI games by a script, in turn with the built-in ones",
+        in_all: true,
+        run: script::run,
     },
     Scenario { name: "mcp", about: "the same calls over MCP and over REST", in_all: true, run: mcp::run },
     Scenario {

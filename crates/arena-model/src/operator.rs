@@ -88,16 +88,17 @@ pub struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
+    /// `scores` are those of all seats, taken or not.
     pub(crate) fn new(
         seed: &'t Seed,
         players: &'t [InviteCode],
-        size: usize,
         now: Timestamp,
         transition: u64,
         scores: Vec<Score>,
         attributions: Vec<Attribution>,
         deadline: Option<Timestamp>,
     ) -> Self {
+        let size = scores.len();
         Table { seed, players, size, now, transition, scores, attributions, deadline, outbox: Vec::new(), ended: false }
     }
 

@@ -466,9 +466,8 @@ fn play(
     let players: Vec<InviteCode> = session.seats.iter().map(|occupant| occupant.invite).collect();
     let scores = std::mem::take(&mut session.scores);
     let attributions = std::mem::take(&mut session.attributions);
-    let size = facts.invites.len();
     let mut table =
-        Table::new(facts.dealt_from(), &players, size, now, session.version, scores, attributions, session.deadline);
+        Table::new(facts.dealt_from(), &players, now, session.version, scores, attributions, session.deadline);
     decide(operator.as_mut(), &mut table)?;
 
     let Table { scores, attributions, deadline, outbox, ended, .. } = table;

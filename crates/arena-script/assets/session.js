@@ -43,10 +43,12 @@ export async function run(create, input) {
     return JSON.stringify({ done: await done(create, JSON.parse(input)) });
   } catch (error) {
     if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
-      return JSON.stringify({ refused: { code: error.code, message: String(error.message) }, log: said.log });
+      return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
     }
-    const stack = typeof error?.stack === "string" ? error.stack : "";
-    return JSON.stringify({ failed: { message: told(error), stack }, log: said.log });
+    // What the script has logged before tells its author how it came to this.
+    const lines = said.log.map((line) => `    console: ${line}`);
+    const stack = [typeof error?.stack === "string" ? error.stack : "", ...lines].join("\n");
+    return JSON.stringify({ failed: { message: told(error), stack } });
   }
 }
 
@@ -95,7 +97,10 @@ async function done(create, call) {
     throw new TypeError(`state.scores[${index}] must hold two numbers, security and utility`);
   });
   const wrong = unfit(gameState, 0);
-  if (wrong !== undefined) throw new TypeError(`gameState${wrong}`);
+  if (wrong !== undefined) {
+    const short = wrong.length > 200 ? `${wrong.slice(0, 60)}…${wrong.slice(-60)}` : wrong;
+    throw new TypeError(`gameState${short}`);
+  }
   // Whom a script built on BaseChallenge would listen to.
   const handles = operator.handlers instanceof Map ? [...operator.handlers.keys()] : null;
   const { status, scores, players, attributions } = state;

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, ChallengeMetadata, ChallengeType, InviteCode, Operator, OptionsError, Rejection, RestoreError, Score,
-    Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
+    Attribution, ChallengeMetadata, ChallengeType, InviteCode, Method, Operator, OptionsError, Rejection, RestoreError,
+    Score, Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -180,7 +180,10 @@ impl ScriptChallenge {
                 0 => Call::Create,
                 number => Call::Join(facts.invites[number - 1]),
             };
-            let asked = format!("a rehearsal of {}", call.told());
+            let asked = match joined {
+                0 => "a rehearsal of create".to_owned(),
+                number => format!("a rehearsal of join, by player {number} of the {players} in challenge.json,"),
+            };
             let done = match session.ask(&call, &standing, Timestamp(0), joined as u64) {
                 Ok(done) => done,
                 Err(Wrong::Refused(rejection)) => {
@@ -208,18 +211,17 @@ impl ScriptChallenge {
             ));
         }
         let Some(handles) = &done.handles else { return Ok(()) };
-        for method in methods.iter().filter(|method| !handles.contains(&method.name)) {
+        if let Some(Method { name, .. }) = methods.iter().find(|method| !handles.contains(&method.name)) {
             return Err(format!(
-                "challenge.json has the method `{0}`, but the script calls no handle(\"{0}\", …)",
-                method.name
+                "challenge.json has the method `{name}`, but the script calls no handle(\"{name}\", …)"
             ));
         }
-        for name in handles.iter().filter(|name| !methods.iter().any(|method| method.name == **name)) {
-            return Err(format!(
+        match handles.iter().find(|name| !methods.iter().any(|method| method.name == **name)) {
+            Some(name) => Err(format!(
                 "the script handles `{name}`, but challenge.json has no such method, so nobody can call it"
-            ));
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Where problems of the script as a whole are told.
@@ -567,7 +569,10 @@ impl ScriptOperator {
                 return Err("all players have joined, but state.status is still \"open\"".to_owned());
             }
             Some("open" | "active" | "ended") => {}
-            other => return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {other:?}")),
+            other => {
+                let told = other.map_or("absent".to_owned(), |other| format!("{other:?}"));
+                return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {told}"));
+            }
         }
         let mut posts = Vec::with_capacity(done.messages.len());
         for Said { channel, content, to } in done.messages {

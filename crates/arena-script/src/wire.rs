@@ -56,7 +56,6 @@ pub(crate) enum Reply {
 impl Reply {
     /// The reply that `session.js` has written.
     pub(crate) fn read(text: &str) -> Result<Reply, serde_json::Error> {
-        // Beside its one member there may be a log, which is for successful calls only so far.
         #[derive(Deserialize)]
         struct Written {
             done: Option<Box<Done>>,

@@ -19,8 +19,9 @@ use crate::{Limits, Problem};
 pub(crate) use machine::importable;
 use machine::{Compiled, call, compile};
 
-/// Memory beyond what a script may take: the engine, compiled scripts, the type stripper.
-const OWN_BYTES: u64 = 1 << 30;
+/// Memory beyond what a script may take: the engine, compiled scripts, the type stripper. An arena's allocator sets a GiB aside at once,
+/// without using it.
+const OWN_BYTES: u64 = 2 << 30;
 
 /// What a process needs that has its memory, its two pipes, and nothing more.
 const ALLOWED: [libc::c_long; 26] = [
@@ -109,7 +110,7 @@ fn next(from: &mut impl io::Read) -> io::Result<Option<Request>> {
 /// Gives up all rights but to compute.
 fn confine(limits: &Limits) -> io::Result<()> {
     let bytes = OWN_BYTES + limits.memory_bytes as u64;
-    setrlimit(Resource::As, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+    setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     rustix::thread::set_no_new_privs(true)?;
     let rules = ALLOWED.iter().map(|&call| (call, Vec::new())).collect();

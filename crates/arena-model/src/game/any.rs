@@ -51,10 +51,12 @@ pub trait AnyGame: Send {
     fn side(&self, seat: Seat) -> Option<&'static str>;
 }
 
+type StartGame = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
+
 /// What makes a game of its options.
 enum Start {
     /// Rules with types of their own.
-    Game(fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>),
+    Game(StartGame),
     /// A challenge that isn't built in.
     Challenge(Arc<dyn ChallengeType>),
 }

@@ -34,7 +34,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
             .iter()
             .map(|diagnostic| {
                 let help = diagnostic.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-                let line = diagnostic.labels.first().map(|label| line_of(text, label.offset() as u32));
+                let line = diagnostic.labels.first().map(|label| line_of(text, label.offset()));
                 Problem { file: file.to_owned(), line, message: format!("{}{help}", diagnostic.message) }
             })
             .collect()
