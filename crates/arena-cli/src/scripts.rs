@@ -36,7 +36,12 @@ pub fn is_folder(name: &str) -> bool {
     path.is_dir() && (name.contains('/') || path.join("challenge.json").is_file())
 }
 
+/// The challenge that `name` means, if it is the path of a challenge's folder.
+pub fn find(name: &str) -> Option<Result<ScriptChallenge, Failure>> {
+    is_folder(name).then(|| load(Path::new(name)))
+}
+
 /// The game that `name` means, if it is the path of a challenge's folder.
 pub fn find_game(name: &str) -> Option<Result<&'static GameType, Failure>> {
-    is_folder(name).then(|| load(Path::new(name)).map(|challenge| GameType::of_challenge(Arc::new(challenge))))
+    Some(find(name)?.map(|challenge| GameType::of_challenge(Arc::new(challenge))))
 }

@@ -30,8 +30,8 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
 pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
     if scripts::is_folder(name) {
         let sentence = format_args!(
-            "{name} is a challenge's folder, whose files may change; tournaments and leagues are of built-in games. `arena match run` \
-             plays it, with --games N as often as you like"
+            "{name} is a challenge's folder, whose files may change; leagues are of built-in games. `arena tournament run` \
+             plays it"
         );
         return Err(Failure::new(Exit::Usage, sentence));
     }

@@ -4,6 +4,7 @@
 mod admin;
 mod agent;
 mod auth;
+mod challenge;
 mod crash;
 mod demo;
 mod examples;
