@@ -121,12 +121,16 @@ fn what_is_wrong_is_told_with_its_place() {
         run(&["challenge", "check", &challenge, "--no-bots"])
     };
     let leaks = told("leaks", "index.ts", "secrets[player]}.`, name)", "secrets[player]}.`, this.state.players[0])");
-    assert_eq!(leaks.code, 15, "{leaks:#?}");
+    assert_eq!(leaks.code, 0, "{leaks:#?}");
+    assert!(
+        leaks.stdout.contains("! secrecy        before anybody has acted, player 1 is told what is kept for player 2"),
+        "{leaks:#?}"
+    );
     let shouts = told(
         "shouts",
         "index.ts",
         "this.broadcast(\"The duel begins.",
-        "this.broadcast(`${this.gameState.secrets}`); this.broadcast(\"",
+        "this.broadcast(`${this.gameState.secrets}`); this.broadcast(\"The duel begins.",
     );
     assert_eq!(shouts.code, 15, "{shouts:#?}");
     assert!(shouts.stdout.contains("✗ secrecy        before anybody has acted, player"), "{shouts:#?}");
