@@ -30,11 +30,15 @@ pub fn load(path: &Path) -> Result<ScriptChallenge, Failure> {
     })
 }
 
+/// Whether `name` is the path of a challenge's folder, rather than the name of a game.
+pub fn is_folder(name: &str) -> bool {
+    let path = Path::new(name);
+    path.is_dir() && (name.contains('/') || path.join("challenge.json").is_file())
+}
+
 /// The challenge that `name` means, if it is the path of a challenge's folder.
 pub fn find(name: &str) -> Option<Result<ScriptChallenge, Failure>> {
-    let path = Path::new(name);
-    let is_folder = path.is_dir() && (name.contains('/') || path.join("challenge.json").is_file());
-    is_folder.then(|| load(path))
+    is_folder(name).then(|| load(Path::new(name)))
 }
 
 /// The game that `name` means, if it is the path of a challenge's folder.

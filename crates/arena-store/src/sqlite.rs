@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0001_sessions.sql"),
     include_str!("../migrations/sqlite/0002_users.sql"),
     include_str!("../migrations/sqlite/0003_leagues.sql"),
-    include_str!("../migrations/sqlite/0004_scripts.sql"),
+    include_str!("../migrations/sqlite/0004_usage.sql"),
+    include_str!("../migrations/sqlite/0005_scripts.sql"),
 ];
 
 /// The database in the data folder.
@@ -106,6 +107,13 @@ impl Store {
         let writer = Writer::start(connection, Arc::clone(&counts), Arc::clone(&scoring), Arc::clone(&rankings))?;
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
         Ok(Store { readers, writer, counts, scoring, rankings, loading: tokio::sync::Mutex::new(()), _lock: lock })
+    }
+
+    /// How many bytes the store takes on the disk, its log included. What can't be looked at counts as nothing.
+    pub fn bytes(&self) -> u64 {
+        let file = &self.readers.0.file;
+        let log = file.with_extension("sqlite3-wal");
+        [file, &log].into_iter().filter_map(|file| fs::metadata(file).ok()).map(|data| data.len()).sum()
     }
 
     /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.

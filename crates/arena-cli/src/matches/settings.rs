@@ -26,6 +26,17 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     })
 }
 
+/// The game of this name, for what is gone on with later: that needs games that will be the same then.
+pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
+    if scripts::is_folder(name) {
+        let sentence = format_args!(
+            "{name} is a challenge's folder, whose files may change; leagues are of built-in games. `arena tournament run` plays it"
+        );
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    find_game(name)
+}
+
 /// The agent that the user named by a path or an address.
 pub fn find_agent(text: &str) -> Result<Agent, Failure> {
     Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))

@@ -237,8 +237,9 @@ fn types_are_written_where_one_wants_them() {
 fn the_tutorial_shows_the_example() {
     let tutorial = fs::read_to_string(root().join("docs/writing-challenges.md")).unwrap();
     let shown = |language: &str| -> Vec<&str> {
-        let blocks = tutorial.split(&format!("```{language}\n")).skip(1);
-        blocks.map(|rest| rest.split_once("\n```").unwrap().0).collect()
+        let fence = format!("```{language}\n");
+        let blocks: Vec<&str> = tutorial.split(fence.as_str()).skip(1).collect();
+        blocks.into_iter().map(|rest| rest.split_once("\n```").unwrap().0).collect()
     };
     let file = |name: &str| fs::read_to_string(Path::new(&example("sealed-bid-auction")).join(name)).unwrap();
     assert_eq!(shown("json").join("\n"), file("challenge.json").trim_end());

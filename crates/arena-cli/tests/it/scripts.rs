@@ -125,7 +125,7 @@ fn a_call_that_fails_refuses_the_action_and_tells_the_owner() {
         log.contains("challenge pennies failed on message show: TypeError: cannot read property 'x' of null"),
         "{log}"
     );
-    assert!(log.contains("index.js:33"), "{log}");
+    assert!(log.contains("at message (index.js:31)"), "{log}");
 }
 
 #[test]
@@ -135,5 +135,5 @@ fn a_folder_is_a_game_of_matches() {
     let result = run(&["match", "run", psi, "--agent", agent, "--agent", agent, "--json", "--seed", "4"]).json();
     assert_eq!(result["game"], "psi", "{result}");
     let refused = run(&["match", "run", "./nowhere", "--agent", agent, "--agent", agent]);
-    assert!(refused.stderr.starts_with("arena: there is no game `./nowhere`"), "{}", refused.stderr);
+    assert!(refused.stderr.starts_with("error: there is no game `./nowhere`"), "{}", refused.stderr);
 }

@@ -204,11 +204,11 @@ fn states_that_cannot_be_kept() {
     check(
         "this.gameState.self = this.gameState;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: TypeError: gameState.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.self.done is nested too deeply, or contains itself
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: TypeError: gameState.self.self.self.self.self.self.self.self.self.self.self.self…self.self.self.done is nested too deeply, or contains itself
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
     );
     check(
         "this.gameState.set = [{ in: new Set([1]) }];",
@@ -277,11 +277,11 @@ fn states_that_cannot_be_kept() {
     check(
         "this.state.status = \"paused\";",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: state.status must be "open", "active" or "ended", not Some("paused")
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: state.status must be "open", "active" or "ended", not "paused"
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
     );
 }
 

@@ -103,8 +103,8 @@ fn scripts_that_do_not_do_what_their_metadata_says() {
     check(
         &[("challenge.json", &with("\"players\": 2", "\"players\": 3")), ("index.js", &fine)],
         expect![[r#"
-        index.js: a rehearsal of join is refused: All seats are taken. (CHALLENGE_FULL)
-    "#]],
+            index.js: a rehearsal of join, by player 3 of the 3 in challenge.json, is refused: All seats are taken. (CHALLENGE_FULL)
+        "#]],
     );
     check(
         &[("challenge.json", &with("\"name\": \"act\"", "\"name\": \"move\"")), ("index.js", &fine)],
