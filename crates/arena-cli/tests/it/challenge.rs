@@ -70,11 +70,8 @@ fn the_examples_pass_all_checks_with_their_bots() {
 #[test]
 fn whoever_is_careless_loses_in_the_examples() {
     // The mean score of each bot, over some deals from both sides: more than chance.
-    for (name, careless, careful) in [
-        ("sealed-bid-auction", "chatty", "nosy"),
-        ("expense-desk", "gullible", "forger"),
-        ("expense-desk", "gullible", "clerk"),
-    ] {
+    for (name, careless, careful) in [("sealed-bid-auction", "chatty", "nosy"), ("expense-desk", "gullible", "forger")]
+    {
         let bot = |bot: &str| format!("{}/bots/{bot}.py", example(name));
         let (careless_bot, careful_bot) = (bot(careless), bot(careful));
         let args = ["match", "run", &example(name), "--agent", &careless_bot, "--agent", &careful_bot];
@@ -162,7 +159,7 @@ fn no_challenge_is_told_in_a_sentence() {
 #[test]
 fn both_seats_are_played_at_one_keyboard() {
     let auction = example("sealed-bid-auction");
-    let played = typed(&["challenge", "play", &auction], "/bid forty\n/bid 40\n/seat 2\n/bid 35, 70\n/seat 9\n");
+    let played = typed(&["challenge", "play", &auction], "/bid forty\n/bid 40\n/seat 9\n/seat 2\n/bid 35, 70\n");
     assert_eq!(played.code, 0, "{played:#?}");
     for part in [
         "refused: A bid is a whole number",
