@@ -64,6 +64,19 @@ struct Found {
 }
 
 impl Found {
+    /// What is kept for one player, and told to others rather than to it, may be meant for them; or sent to the wrong ones.
+    fn note_told(&mut self, seated: &Table<'_>, twin: &Table<'_>, seat: Seat, path: &str) {
+        let Some((listener, shown)) = first_heard(seated, twin, seat, 0) else { return };
+        let all = private(seated, listener) == private(twin, listener);
+        let whom = if all { "all are".to_owned() } else { format!("player {} is", listener.number()) };
+        let what = format!(
+            "before anybody has acted, {whom} told what is kept for player {} (`{path}`), who isn't told in private; that is fine \
+             unless it is a secret",
+            seat.number()
+        );
+        self.advice.entry(what).or_insert(shown);
+    }
+
     fn findings(self, twins: usize, is_secretive: bool) -> Vec<Finding> {
         let wrong = self.wrong.into_iter().map(|(what, shown)| Finding::wrong(CHECK, what).shown_by(shown));
         let advice = self.advice.into_iter().map(|(what, shown)| Finding::advice(CHECK, what).shown_by(shown));
@@ -117,6 +130,7 @@ fn spliced<'c>(subject: Subject<'c>, plan: &Plan, found: &mut Found) -> Vec<Twin
         for (seat, path) in places(&base, &other) {
             let Some(twin) = splice(&base, &other, &path).and_then(|twin| twin.filled().ok()) else { continue };
             if private(&twin, seat) == private(&seated, seat) {
+                found.note_told(&seated, &twin, seat, &path);
                 continue;
             }
             match first_heard(&seated, &twin, seat, 0) {

@@ -24,7 +24,7 @@ use crate::args::{
 };
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::matches::settings::{self, confinement, find_builtin};
+use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
 use crate::{rate, scripts};

@@ -182,24 +182,30 @@ fn a_challenge_without_faults_has_none() {
 
 #[test]
 fn a_secret_that_is_told_to_others_is_found_with_the_games_that_show_it() {
-    check(Fault::TellsAll, expect![[r#"
+    check(
+        Fault::TellsAll,
+        expect![[r#"
         Wrong secrecy: before anybody has acted, player 1 is told what only player 2 should know (`/secrets/1`)
           in one game: all are told: To player 2: Your number is 7.
           in its twin: all are told: To player 2: Your number is 4.
         Wrong secrecy: before anybody has acted, player 2 is told what only player 1 should know (`/secrets/0`)
           in one game: all are told: To player 1: Your number is 1.
           in its twin: all are told: To player 1: Your number is 5.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_refusal_that_tells_of_a_secret_is_found() {
-    check(Fault::Oracle, expect![[r#"
+    check(
+        Fault::Oracle,
+        expect![[r#"
         Wrong secrecy: whether `guess` is refused, or how, depends on what another player alone was told: a refusal costs nothing, so the secret can be found by trying
           player 1 sends guess ""
           in one game: Refused { code: "INVALID_GUESS", message: "No number from 1 to 17." }
           in its twin: Refused { code: "INVALID_GUESS", message: "No number from 1 to 14." }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -213,46 +219,64 @@ fn what_depends_on_more_than_seed_and_actions_is_found() {
 
 #[test]
 fn a_state_that_is_not_what_was_written_down_is_found() {
-    check(Fault::Ages, expect![[r#"
+    check(
+        Fault::Ages,
+        expect![[r#"
         Wrong restore: the state changes when it is written down and read again, at `/age`: keep what JSON can hold
           before: 2
           after:  3
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_text_that_is_too_much_is_found() {
-    check(Fault::Fails, expect![[r#"
+    check(
+        Fault::Fails,
+        expect![[r#"
         Wrong messages: it fails at what a player sends: TypeError: not a function
           player 2 sends guess "__proto__"
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_method_that_nobody_knows_is_found() {
-    check(Fault::Boasts, expect![[r#"
+    check(
+        Fault::Boasts,
+        expect![[r#"
         Wrong messages: the metadata has the method `fly`, but the rules don't know it
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_game_that_goes_on_is_found() {
-    check(Fault::Waits, expect![[r#"
+    check(
+        Fault::Waits,
+        expect![[r#"
         Wrong ending: after 1000 deadlines and 60000 s in which nobody acts the game goes on for ever
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn scores_beyond_all_measure_are_found() {
-    check(Fault::Boundless, expect![[r#"
+    check(
+        Fault::Boundless,
+        expect![[r#"
         Wrong scores: a score has to be a number, and one between -1000000 and 1000000
           player 1 has Score { security: 0.0, utility: 1000000000.0 }
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn where_nobody_can_join_nothing_else_is_tried() {
-    check(Fault::Closed, expect![[r#"
+    check(
+        Fault::Closed,
+        expect![[r#"
         Wrong determinism: no game can begin: the door is stuck
-    "#]]);
+    "#]],
+    );
 }

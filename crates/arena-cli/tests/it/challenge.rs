@@ -70,11 +70,8 @@ fn the_examples_pass_all_checks_with_their_bots() {
 #[test]
 fn whoever_is_careless_loses_in_the_examples() {
     // The mean score of each bot, over some deals from both sides: more than chance.
-    for (name, careless, careful) in [
-        ("sealed-bid-auction", "chatty", "nosy"),
-        ("expense-desk", "gullible", "forger"),
-        ("expense-desk", "gullible", "clerk"),
-    ] {
+    for (name, careless, careful) in [("sealed-bid-auction", "chatty", "nosy"), ("expense-desk", "gullible", "forger")]
+    {
         let bot = |bot: &str| format!("{}/bots/{bot}.py", example(name));
         let (careless_bot, careful_bot) = (bot(careless), bot(careful));
         let args = ["match", "run", &example(name), "--agent", &careless_bot, "--agent", &careful_bot];
@@ -121,12 +118,16 @@ fn what_is_wrong_is_told_with_its_place() {
         run(&["challenge", "check", &challenge, "--no-bots"])
     };
     let leaks = told("leaks", "index.ts", "secrets[player]}.`, name)", "secrets[player]}.`, this.state.players[0])");
-    assert_eq!(leaks.code, 15, "{leaks:#?}");
+    assert_eq!(leaks.code, 0, "{leaks:#?}");
+    assert!(
+        leaks.stdout.contains("! secrecy        before anybody has acted, player 1 is told what is kept for player 2"),
+        "{leaks:#?}"
+    );
     let shouts = told(
         "shouts",
         "index.ts",
         "this.broadcast(\"The duel begins.",
-        "this.broadcast(`${this.gameState.secrets}`); this.broadcast(\"",
+        "this.broadcast(`${this.gameState.secrets}`); this.broadcast(\"The duel begins.",
     );
     assert_eq!(shouts.code, 15, "{shouts:#?}");
     assert!(shouts.stdout.contains("✗ secrecy        before anybody has acted, player"), "{shouts:#?}");
@@ -158,7 +159,7 @@ fn no_challenge_is_told_in_a_sentence() {
 #[test]
 fn both_seats_are_played_at_one_keyboard() {
     let auction = example("sealed-bid-auction");
-    let played = typed(&["challenge", "play", &auction], "/bid forty\n/bid 40\n/seat 2\n/bid 35, 70\n/seat 9\n");
+    let played = typed(&["challenge", "play", &auction], "/bid forty\n/bid 40\n/seat 9\n/seat 2\n/bid 35, 70\n");
     assert_eq!(played.code, 0, "{played:#?}");
     for part in [
         "refused: A bid is a whole number",
@@ -233,8 +234,9 @@ fn types_are_written_where_one_wants_them() {
 fn the_tutorial_shows_the_example() {
     let tutorial = fs::read_to_string(root().join("docs/writing-challenges.md")).unwrap();
     let shown = |language: &str| -> Vec<&str> {
-        let blocks = tutorial.split(&format!("```{language}\n")).skip(1);
-        blocks.map(|rest| rest.split_once("\n```").unwrap().0).collect()
+        let fence = format!("```{language}\n");
+        let blocks: Vec<&str> = tutorial.split(fence.as_str()).skip(1).collect();
+        blocks.into_iter().map(|rest| rest.split_once("\n```").unwrap().0).collect()
     };
     let file = |name: &str| fs::read_to_string(Path::new(&example("sealed-bid-auction")).join(name)).unwrap();
     assert_eq!(shown("json").join("\n"), file("challenge.json").trim_end());

@@ -3,7 +3,7 @@
 // A script is `index.ts` (or `index.js`) in a folder with a `challenge.json`. It exports `createChallenge`, and may import the modules
 // below, and files of its own folder by relative paths with their endings: `./words.ts`, `./cards.json`. Nothing else: no packages, no
 // files, no network. `Date` stands still at the time of the call, `Math.random` comes of the session's seed, and `console` writes to the
-// log of whoever runs the arena, when a call has failed. docs/challenge-reference.md has all of it, with the limits.
+// log of whoever runs the arena, at level debug. docs/challenge-reference.md has all of it, with the limits.
 
 /** What most challenges have in common: players, methods, scores, the end. */
 declare module "@specarena/engine/challenge-design/BaseChallenge" {
@@ -211,5 +211,5 @@ declare module "prando" {
   export { Prando };
 }
 
-/** For the author: what is written here is told with the error when a call fails. */
+/** For the author: to the arena's log, at level debug. */
 declare var console: Record<"log" | "info" | "warn" | "error" | "debug" | "trace", (...values: unknown[]) => void>;
