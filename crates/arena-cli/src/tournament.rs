@@ -219,7 +219,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
             let part = script_part(Path::new(&args.game), &challenge)?;
             (GameType::of_challenge(Arc::new(challenge)), Some(part))
         }
-        None => (find_builtin(&args.game)?, None),
+        None => (find_game(&args.game)?, None),
     };
     let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity } = &args.play;
     let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
