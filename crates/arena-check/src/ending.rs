@@ -1,10 +1,10 @@
 //! Whether games end, what becomes of those in which somebody stays away, and whether scores can be compared.
 
-use arena_model::{ChallengeType, Score, Seat};
+use arena_model::{Score, Seat};
 
-use crate::play::{Outcome, Table};
+use crate::play::{Outcome, Subject, Table};
 use crate::words::Words;
-use crate::{Finding, Plan};
+use crate::{Fault, Finding, Plan};
 
 /// More deadlines than a game passes in which nobody does anything.
 const MAX_WAITS: u32 = 1000;
@@ -16,43 +16,57 @@ const USUAL: f64 = 1.0;
 const MOST: f64 = 1e6;
 
 /// Plays at random, and not at all.
-pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
+pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
     let mut scores = Scores::default();
-    let mut findings = vec![at_random(challenge, plan, &mut scores)];
-    findings.push(silent(challenge, plan, &mut scores));
+    let mut findings = vec![at_random(subject, plan, &mut scores)];
+    findings.push(silent(subject, plan, &mut scores));
     findings.extend(scores.findings());
     findings
 }
 
 /// Players who try this and that.
-fn at_random(challenge: &dyn ChallengeType, plan: &Plan, scores: &mut Scores) -> Finding {
+fn at_random(subject: Subject<'_>, plan: &Plan, scores: &mut Scores) -> Finding {
     const CHECK: &str = "ending";
-    let words = Words::of(challenge.metadata());
+    let words = Words::of(subject.challenge.metadata());
     let mut lengths = Vec::new();
-    let mut best = 0;
+    let (mut late, mut best) = (0, 0);
     for game in 0..plan.games {
         let seed = plan.seed.derive(&format!("ending/{game}"));
         let mut rng = seed.rng("actions");
-        let Ok(mut table) = Table::seated(challenge, &seed) else { continue };
+        let Ok(mut table) = Table::seated(subject, &seed) else { continue };
         let mut taken = 0;
         for _ in 0..plan.actions {
             let seat = Seat(rng.below(table.seats() as u64) as usize);
             let action = words.draw(&table, seat, &mut rng);
             taken += u32::from(table.act(&action) == Outcome::Taken);
             if table.has_ended() {
-                lengths.push(taken);
-                scores.add(&table);
                 break;
             }
+        }
+        let acted = table.has_ended();
+        // A failure is found again in the game in which nobody acts.
+        let _ = pass_deadlines(&mut table);
+        if table.has_ended() {
+            late += u32::from(!acted);
+            lengths.push(taken);
+            scores.add(&table);
         }
         best = best.max(taken);
     }
     let (games, ended) = (plan.games, lengths.len());
     let actions = plan.actions;
     match (lengths.iter().min(), lengths.iter().max()) {
-        (Some(least), Some(most)) => Finding::fine(
+        (Some(least), Some(most)) if best > 0 => Finding::fine(
             CHECK,
-            format!("{ended} of {games} games at random ended, after {least} to {most} actions that were taken"),
+            match late {
+                0 => {
+                    format!("{ended} of {games} games at random ended, after {least} to {most} actions that were taken")
+                }
+                late => format!(
+                    "{ended} of {games} games at random ended, {late} of them by a deadline, after {least} to {most} actions that \
+                     were taken"
+                ),
+            },
         ),
         _ if best == 0 => Finding::advice(
             CHECK,
@@ -69,21 +83,27 @@ fn at_random(challenge: &dyn ChallengeType, plan: &Plan, scores: &mut Scores) ->
     }
 }
 
+/// Lets deadlines pass until the game has ended, or has none. Tells how many did.
+fn pass_deadlines(table: &mut Table<'_>) -> Result<u32, Fault> {
+    let mut waits = 0;
+    while !table.has_ended() && waits < MAX_WAITS && table.wait()? {
+        waits += 1;
+    }
+    Ok(waits)
+}
+
 /// Players who do nothing at all.
-fn silent(challenge: &dyn ChallengeType, plan: &Plan, scores: &mut Scores) -> Finding {
+fn silent(subject: Subject<'_>, plan: &Plan, scores: &mut Scores) -> Finding {
     const CHECK: &str = "ending";
-    let Ok(mut table) = Table::seated(challenge, &plan.seed.derive("silent")) else {
-        return Finding::wrong(CHECK, "no game can begin");
+    let mut table = match Table::seated(subject, &plan.seed.derive("silent")) {
+        Ok(table) => table,
+        Err(fault) => return Finding::of_fault(CHECK, "no game can begin", &fault, &[]),
     };
     let began = table.now;
-    let mut waits = 0;
-    while !table.has_ended() && waits < MAX_WAITS {
-        match table.wait() {
-            Ok(true) => waits += 1,
-            Ok(false) => break,
-            Err(error) => return Finding::wrong(CHECK, format!("it fails when a deadline passes: {error}")),
-        }
-    }
+    let waits = match pass_deadlines(&mut table) {
+        Ok(waits) => waits,
+        Err(fault) => return Finding::of_fault(CHECK, "it fails when a deadline passes", &fault, &[]),
+    };
     let seconds = (table.now.0 - began.0) as f64 / 1000.0;
     if table.has_ended() {
         scores.add(&table);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{ChallengeType, Seat};
+use arena_model::Seat;
 
-use crate::play::{Action, Outcome, Table};
+use crate::play::{Action, Outcome, Subject, Table};
 use crate::words::Words;
-use crate::{Finding, Plan};
+use crate::{Fault, Finding, Plan};
 
 const CHECK: &str = "messages";
 
@@ -82,20 +82,20 @@ fn junk() -> Vec<String> {
 }
 
 /// Sends junk by every method, and examples as junk of the wrong method, and looks at what comes back.
-pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
-    let words = Words::of(challenge.metadata());
+pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
+    let words = Words::of(subject.challenge.metadata());
     let mut seen = Seen::default();
     let junk = junk();
     for game in 0..GAMES {
         let seed = plan.seed.derive(&format!("hostile/{game}"));
         let mut rng = seed.rng("actions");
-        let Ok(mut table) = Table::seated(challenge, &seed) else { continue };
+        let Ok(mut table) = Table::seated(subject, &seed) else { continue };
         for load in 0..4 {
             if table.has_ended() {
                 break;
             }
             let seat = Seat(rng.below(table.seats() as u64) as usize);
-            for method in &challenge.metadata().methods {
+            for method in &subject.challenge.metadata().methods {
                 for content in &junk {
                     let action = Action { seat, method: method.name.clone(), content: content.clone() };
                     let mut tried = table.clone();
@@ -107,8 +107,8 @@ pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
                         let seat = Seat(rng.below(tried.seats() as u64) as usize);
                         let next = words.draw(&tried, seat, &mut rng);
                         let outcome = tried.act(&next);
-                        if let Outcome::Failed(_) = outcome {
-                            seen.note_after(&action, &next, outcome);
+                        if let Outcome::Failed(fault) = outcome {
+                            seen.note_fault(fault, vec![action.describe(), next.describe()]);
                         }
                     }
                 }
@@ -123,7 +123,7 @@ pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
             }
         }
     }
-    seen.findings(challenge)
+    seen.findings(subject)
 }
 
 /// What came back.
@@ -131,8 +131,8 @@ pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
 struct Seen {
     tried: u64,
     taken: u64,
-    /// Failures, each told once: by what they say, what led to them.
-    failures: BTreeMap<String, Vec<String>>,
+    /// Failures, each told once: by what they say and where, with what led to them.
+    failures: BTreeMap<(Option<String>, String), (Fault, Vec<String>)>,
     /// Methods that were ever understood: taken, or refused for another reason than being unknown.
     understood: Vec<String>,
     /// Refusals without a name that programs could branch on, with what led there.
@@ -152,9 +152,7 @@ impl Seen {
                 self.taken += 1;
                 return true;
             }
-            Outcome::Failed(what) => {
-                self.failures.entry(what).or_insert_with(|| vec![action.describe()]);
-            }
+            Outcome::Failed(fault) => self.note_fault(fault, vec![action.describe()]),
             Outcome::Refused { code, message } => {
                 let is_name = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_';
                 if code.is_empty() || !code.chars().all(is_name) || message.trim().is_empty() {
@@ -165,23 +163,20 @@ impl Seen {
         false
     }
 
-    fn note_after(&mut self, first: &Action, then: &Action, outcome: Outcome) {
-        if let Outcome::Failed(what) = outcome {
-            self.failures.entry(what).or_insert_with(|| vec![first.describe(), then.describe()]);
-        }
+    fn note_fault(&mut self, fault: Fault, led: Vec<String>) {
+        self.failures.entry((fault.place.clone(), fault.what.clone())).or_insert((fault, led));
     }
 
-    fn findings(self, challenge: &dyn ChallengeType) -> Vec<Finding> {
+    fn findings(self, subject: Subject<'_>) -> Vec<Finding> {
         let mut findings = Vec::new();
         let told = self.failures.len().min(MAX_TOLD);
-        for (what, led) in self.failures.iter().take(told) {
-            let finding = Finding::wrong(CHECK, format!("it fails at what a player sends: {what}"));
-            findings.push(finding.shown_by(led.clone()));
+        for (fault, led) in self.failures.values().take(told) {
+            findings.push(Finding::of_fault(CHECK, "it fails at what a player sends", fault, led));
         }
         if self.failures.len() > told {
             findings.push(Finding::wrong(CHECK, format!("and {} more failures", self.failures.len() - told)));
         }
-        for method in &challenge.metadata().methods {
+        for method in &subject.challenge.metadata().methods {
             if !self.understood.contains(&method.name) {
                 let what = format!("the metadata has the method `{}`, but the rules don't know it", method.name);
                 findings.push(Finding::wrong(CHECK, what));

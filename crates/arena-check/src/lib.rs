@@ -15,7 +15,7 @@ mod words;
 use arena_model::{ChallengeType, Seed};
 use serde::Serialize;
 
-pub use play::{INTERNAL_ERROR, Said};
+use play::Subject;
 
 /// How thoroughly a challenge is looked at.
 #[derive(Debug, Clone)]
@@ -85,12 +85,30 @@ impl Finding {
         Finding { check, verdict, what: what.into(), evidence: Vec::new(), place: None }
     }
 
+    /// A failure of the rules, and what led to it.
+    fn of_fault(check: &'static str, when: &str, fault: &Fault, led: &[String]) -> Finding {
+        let Fault { what, place, stack } = fault;
+        let finding = Finding { place: place.clone(), ..Finding::wrong(check, format!("{when}: {what}")) };
+        finding.shown_by(led.iter().chain(stack).cloned())
+    }
+
     /// The finding, with what shows it.
     #[must_use]
     pub fn shown_by(mut self, evidence: impl IntoIterator<Item = String>) -> Finding {
         self.evidence.extend(evidence.into_iter().map(|line| play::excerpt(&line)));
         self
     }
+}
+
+/// What is known of a call on which the rules failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What went wrong.
+    pub what: String,
+    /// The place in the author's files, such as `index.ts:12`, where it is known.
+    pub place: Option<String>,
+    /// Which functions had called which, the innermost first, where that is known.
+    pub stack: Vec<String>,
 }
 
 /// The checks, in the order in which they are made and told, each with what it asks.
@@ -104,18 +122,20 @@ pub const CHECKS: [(&str, &str); 7] = [
     ("scores", "are scores numbers that can be compared?"),
 ];
 
-/// Makes all checks. Findings are in the order of [`CHECKS`]; there is at least one for each check that could be made.
-pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
+/// Makes all checks. Findings are in the order of [`CHECKS`]; there is at least one for each check that could be made. After each call
+/// that failed, `last_fault` is asked what is known of it, and then forgets it; players are told no more than that it failed.
+pub fn check(challenge: &dyn ChallengeType, plan: &Plan, last_fault: &dyn Fn() -> Option<Fault>) -> Vec<Finding> {
+    let subject = Subject { challenge, last_fault };
     let mut findings = described::check(challenge);
     // Where not even all can join, nothing else can be tried.
-    if let Err(error) = play::Table::seated(challenge, &plan.seed) {
-        findings.push(Finding::wrong("determinism", format!("no game can begin: {error}")));
+    if let Err(fault) = play::Table::seated(subject, &plan.seed) {
+        findings.push(Finding::of_fault("determinism", "no game can begin", &fault, &[]));
         return findings;
     }
-    findings.extend(repeat::check(challenge, plan));
-    findings.extend(hostile::check(challenge, plan));
-    findings.extend(secrecy::check(challenge, plan));
-    findings.extend(ending::check(challenge, plan));
+    findings.extend(repeat::check(subject, plan));
+    findings.extend(hostile::check(subject, plan));
+    findings.extend(secrecy::check(subject, plan));
+    findings.extend(ending::check(subject, plan));
     let place = |finding: &Finding| CHECKS.iter().position(|(name, _)| *name == finding.check);
     findings.sort_by_key(place);
     findings

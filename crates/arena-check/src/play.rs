@@ -3,13 +3,30 @@
 use std::collections::BTreeSet;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Score, Seat, Seed, Session,
-    SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
+    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Score, Script, Seat, Seed,
+    Session, SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
 };
 use serde_json::Map;
 
+use crate::Fault;
+
 /// The code of a refusal that the rules didn't mean: the challenge's script failed.
-pub const INTERNAL_ERROR: &str = "CHALLENGE_FAILED";
+const FAILED: &str = "CHALLENGE_FAILED";
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub struct Subject<'c> {
+    pub challenge: &'c dyn ChallengeType,
+    /// What is known of the last call that failed, once.
+    pub last_fault: &'c dyn Fn() -> Option<Fault>,
+}
+
+impl Subject<'_> {
+    /// What is known of a call that has just failed, which was answered so.
+    fn fault(&self, error: &dyn std::error::Error) -> Fault {
+        (self.last_fault)().unwrap_or_else(|| Fault { what: told(error), place: None, stack: Vec::new() })
+    }
+}
 
 const HOUSE: House<'static> =
     House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
@@ -64,7 +81,7 @@ pub enum Outcome {
         message: String,
     },
     /// They failed.
-    Failed(String),
+    Failed(Fault),
 }
 
 /// An action that somebody tries.
@@ -88,7 +105,7 @@ impl Action {
 /// A session, and what was said in it.
 #[derive(Clone)]
 pub struct Table<'c> {
-    pub challenge: &'c dyn ChallengeType,
+    pub subject: Subject<'c>,
     pub session: Session,
     pub said: Vec<Said>,
     pub now: Timestamp,
@@ -96,12 +113,14 @@ pub struct Table<'c> {
 
 impl<'c> Table<'c> {
     /// A session in which nobody has joined. Its ids are always the same.
-    pub fn opened(challenge: &'c dyn ChallengeType, seed: &Seed) -> Result<Table<'c>, String> {
-        let options = challenge.resolve(&Map::new()).map_err(|error| error.to_string())?;
+    pub fn opened(subject: Subject<'c>, seed: &Seed) -> Result<Table<'c>, Fault> {
+        let Subject { challenge, .. } = subject;
+        let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;
         let id = |n: usize| format!("00000000-0000-7000-8000-{n:012}");
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
+            script: challenge.script().map(Script::version),
             created_at: Timestamp(0),
             seed: Some(seed.clone()),
             invites: (1..=challenge.seats(&options))
@@ -109,20 +128,20 @@ impl<'c> Table<'c> {
                 .collect(),
             options,
         };
-        let session = open(facts, challenge, HOUSE.patience);
-        Ok(Table { challenge, session, said: Vec::new(), now: Timestamp(0) })
+        let session = open(facts, challenge, HOUSE.patience).map_err(|error| subject.fault(&error))?;
+        Ok(Table { subject, session, said: Vec::new(), now: Timestamp(0) })
     }
 
     /// A session in which all have joined.
-    pub fn seated(challenge: &'c dyn ChallengeType, seed: &Seed) -> Result<Table<'c>, String> {
-        Table::opened(challenge, seed)?.filled()
+    pub fn seated(subject: Subject<'c>, seed: &Seed) -> Result<Table<'c>, Fault> {
+        Table::opened(subject, seed)?.filled()
     }
 
     /// The session, when all have joined.
-    pub fn filled(mut self) -> Result<Table<'c>, String> {
-        for (number, invite) in (1..).zip(self.session.facts.invites.clone()) {
-            let joined = join(&self.session, self.challenge, &HOUSE, invite, None, self.now)
-                .map_err(|error| format!("player {number} can't join: {}", told(&error)))?;
+    pub fn filled(mut self) -> Result<Table<'c>, Fault> {
+        for invite in self.session.facts.invites.clone() {
+            let joined = join(&self.session, self.subject.challenge, &HOUSE, invite, None, self.now)
+                .map_err(|error| self.subject.fault(&error))?;
             self.take(joined);
         }
         Ok(self)
@@ -140,27 +159,29 @@ impl<'c> Table<'c> {
     pub fn act(&mut self, action: &Action) -> Outcome {
         let from = self.session.facts.invites[action.seat.0];
         let now = self.now.plus_ms(STEP_MS);
-        match act(&self.session, self.challenge, &HOUSE, from, Some(&action.method), &action.content, now) {
+        match act(&self.session, self.subject.challenge, &HOUSE, from, Some(&action.method), &action.content, now) {
             Ok(transition) => {
                 self.now = now;
                 self.take(transition);
                 Outcome::Taken
             }
-            Err(ActError::Rejected(rejection)) if rejection.code == INTERNAL_ERROR => {
-                Outcome::Failed(rejection.message)
+            Err(ActError::Rejected(rejection)) if rejection.code == FAILED => {
+                Outcome::Failed(self.subject.fault(&rejection))
             }
             Err(ActError::Rejected(rejection)) => Outcome::Refused { code: rejection.code, message: rejection.message },
-            Err(error) => Outcome::Failed(told(&error)),
+            Err(error) => Outcome::Failed(self.subject.fault(&error)),
         }
     }
 
     /// Lets the time of the deadline come, if there is one. Tells whether there was.
-    pub fn wait(&mut self) -> Result<bool, String> {
+    pub fn wait(&mut self) -> Result<bool, Fault> {
         let Some(deadline) = self.session.deadline else { return Ok(false) };
         self.now = deadline.max(self.now);
-        let woken = wake(&self.session, self.challenge, &HOUSE, self.now, self.now).map_err(|error| told(&error))?;
+        let woken = wake(&self.session, self.subject.challenge, &HOUSE, self.now, self.now)
+            .map_err(|error| self.subject.fault(&error))?;
         self.take(woken);
-        Ok(true)
+        // A deadline on which the rules fail is forgotten, and nobody is told.
+        (self.subject.last_fault)().map_or(Ok(true), Err)
     }
 
     /// What was said since `from` that the player at a seat may read.

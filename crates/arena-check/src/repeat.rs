@@ -1,9 +1,8 @@
 //! Whether a game can be played again: equal seeds and actions give equal bytes, and nothing is lost between two actions.
 
-use arena_model::ChallengeType;
 use serde_json::Value;
 
-use crate::play::{Action, Outcome, Table, excerpt};
+use crate::play::{Action, Outcome, Subject, Table, excerpt};
 use crate::words::Words;
 use crate::{Finding, Plan};
 
@@ -11,15 +10,15 @@ use crate::{Finding, Plan};
 const GAMES: u32 = 5;
 
 /// Plays games twice, and writes the state down and reads it again after each action.
-pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
-    let words = Words::of(challenge.metadata());
+pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
+    let words = Words::of(subject.challenge.metadata());
     let (mut same, mut restored) = (None, None);
     let (mut actions, mut states) = (0, 0);
     for game in 0..plan.games.min(GAMES) {
         let seed = plan.seed.derive(&format!("repeat/{game}"));
         let mut rng = seed.rng("actions");
         // A second run beside the first, so that the first byte that differs is found with the action that caused it.
-        let (Ok(mut table), Ok(mut twin)) = (Table::seated(challenge, &seed), Table::seated(challenge, &seed)) else {
+        let (Ok(mut table), Ok(mut twin)) = (Table::seated(subject, &seed), Table::seated(subject, &seed)) else {
             continue;
         };
         same = same.or_else(|| difference(&table, &twin, "the players have joined"));
@@ -27,7 +26,7 @@ pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
             if table.has_ended() || same.is_some() || restored.is_some() {
                 break;
             }
-            restored = restored.or_else(|| loss(challenge, &table));
+            restored = restored.or_else(|| loss(subject, &table));
             states += 1;
             let seat = arena_model::Seat(rng.below(table.seats() as u64) as usize);
             let action: Action = words.draw(&table, seat, &mut rng);
@@ -66,9 +65,9 @@ fn difference(table: &Table<'_>, twin: &Table<'_>, after: &str) -> Option<Findin
 }
 
 /// What is lost when the state is restored and written down again.
-fn loss(challenge: &dyn ChallengeType, table: &Table<'_>) -> Option<Finding> {
+fn loss(subject: Subject<'_>, table: &Table<'_>) -> Option<Finding> {
     let state = &table.session.state;
-    let again = match challenge.restore(state) {
+    let again = match subject.challenge.restore(&table.session.facts, state) {
         Ok(operator) => operator.serialize(),
         Err(error) => {
             let what = format!("the state that was written down can't be read again: {error}");

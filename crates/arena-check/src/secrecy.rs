@@ -9,10 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{ChallengeType, Seat};
+use arena_model::Seat;
 use serde_json::Value;
 
-use crate::play::{Outcome, Said, Table};
+use crate::play::{Outcome, Said, Subject, Table};
 use crate::words::{Words, pick};
 use crate::{Finding, Plan};
 
@@ -30,6 +30,9 @@ const GAMES: u32 = 4;
 /// Actions in each of these.
 const ACTIONS: u32 = 40;
 
+/// How much of what is the same is shown before the place where two texts differ, in characters.
+const CONTEXT: usize = 80;
+
 /// Two games that look the same to all but one player.
 struct Twins<'c> {
     tables: [Table<'c>; 2],
@@ -38,18 +41,18 @@ struct Twins<'c> {
 }
 
 /// Looks for twins and plays them.
-pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
+pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
     let mut found = Found::default();
-    let mut twins = spliced(challenge, plan, &mut found);
+    let mut twins = spliced(subject, plan, &mut found);
     if twins.is_empty() && found.wrong.is_empty() {
-        twins = dealt(challenge, plan);
+        twins = dealt(subject, plan);
     }
     for (number, pair) in twins.iter().enumerate() {
         for game in 0..GAMES {
-            compare(challenge, pair, plan, &format!("secrecy/{number}/{game}"), &mut found);
+            compare(subject, pair, plan, &format!("secrecy/{number}/{game}"), &mut found);
         }
     }
-    found.findings(twins.len(), tells_in_private(challenge, plan))
+    found.findings(twins.len(), tells_in_private(subject, plan))
 }
 
 /// What was found, each thing once.
@@ -61,6 +64,19 @@ struct Found {
 }
 
 impl Found {
+    /// What is kept for one player, and told to others rather than to it, may be meant for them; or sent to the wrong ones.
+    fn note_told(&mut self, seated: &Table<'_>, twin: &Table<'_>, seat: Seat, path: &str) {
+        let Some((listener, shown)) = first_heard(seated, twin, seat, 0) else { return };
+        let all = private(seated, listener) == private(twin, listener);
+        let whom = if all { "all are".to_owned() } else { format!("player {} is", listener.number()) };
+        let what = format!(
+            "before anybody has acted, {whom} told what is kept for player {} (`{path}`), who isn't told in private; that is fine \
+             unless it is a secret",
+            seat.number()
+        );
+        self.advice.entry(what).or_insert(shown);
+    }
+
     fn findings(self, twins: usize, is_secretive: bool) -> Vec<Finding> {
         let wrong = self.wrong.into_iter().map(|(what, shown)| Finding::wrong(CHECK, what).shown_by(shown));
         let advice = self.advice.into_iter().map(|(what, shown)| Finding::advice(CHECK, what).shown_by(shown));
@@ -87,8 +103,8 @@ impl Found {
 }
 
 /// Whether players are told in private what differs from deal to deal.
-fn tells_in_private(challenge: &dyn ChallengeType, plan: &Plan) -> bool {
-    let deals = (0..SPLICES).filter_map(|deal| Table::seated(challenge, &seed(plan, deal)).ok());
+fn tells_in_private(subject: Subject<'_>, plan: &Plan) -> bool {
+    let deals = (0..SPLICES).filter_map(|deal| Table::seated(subject, &seed(plan, deal)).ok());
     let told: Vec<Vec<Said>> =
         deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
     told.iter().any(|said| *said != told[0])
@@ -105,15 +121,16 @@ fn private<'t>(table: &'t Table<'_>, seat: Seat) -> Vec<&'t Said> {
 
 /// Twins that are made by putting what one deal remembers for a seat into another deal: before anybody has joined, or, where it is dealt
 /// later, after it.
-fn spliced<'c>(challenge: &'c dyn ChallengeType, plan: &Plan, found: &mut Found) -> Vec<Twins<'c>> {
-    let opened = |deal| Table::opened(challenge, &seed(plan, deal)).ok();
-    let (Some(base), Ok(seated)) = (opened(0), Table::seated(challenge, &seed(plan, 0))) else { return Vec::new() };
+fn spliced<'c>(subject: Subject<'c>, plan: &Plan, found: &mut Found) -> Vec<Twins<'c>> {
+    let opened = |deal| Table::opened(subject, &seed(plan, deal)).ok();
+    let (Some(base), Ok(seated)) = (opened(0), Table::seated(subject, &seed(plan, 0))) else { return Vec::new() };
     let mut twins = Vec::new();
     for deal in 1..SPLICES {
         let Some(other) = opened(deal) else { continue };
         for (seat, path) in places(&base, &other) {
             let Some(twin) = splice(&base, &other, &path).and_then(|twin| twin.filled().ok()) else { continue };
             if private(&twin, seat) == private(&seated, seat) {
+                found.note_told(&seated, &twin, seat, &path);
                 continue;
             }
             match first_heard(&seated, &twin, seat, 0) {
@@ -131,7 +148,7 @@ fn spliced<'c>(challenge: &'c dyn ChallengeType, plan: &Plan, found: &mut Found)
         if !twins.is_empty() || !found.wrong.is_empty() {
             continue;
         }
-        let Ok(other) = Table::seated(challenge, &seed(plan, deal)) else { continue };
+        let Ok(other) = Table::seated(subject, &seed(plan, deal)) else { continue };
         for (seat, path) in places(&seated, &other) {
             if private(&seated, seat) != private(&other, seat)
                 && let Some(twin) = splice(&seated, &other, &path)
@@ -183,18 +200,18 @@ fn splice<'c>(base: &Table<'c>, other: &Table<'_>, path: &str) -> Option<Table<'
     let other: Value = serde_json::from_str(&other.session.state).ok()?;
     *state.pointer_mut(path)? = other.pointer(path)?.clone();
     let text = state.to_string();
-    base.challenge.restore(&text).ok()?;
+    base.subject.challenge.restore(&base.session.facts, &text).ok()?;
     let mut twin = base.clone();
     twin.session.state = text;
     Some(twin)
 }
 
 /// Twins among many deals: the same to all but one player.
-fn dealt<'c>(challenge: &'c dyn ChallengeType, plan: &Plan) -> Vec<Twins<'c>> {
+fn dealt<'c>(subject: Subject<'c>, plan: &Plan) -> Vec<Twins<'c>> {
     let mut first: BTreeMap<(Seat, String), Table<'c>> = BTreeMap::new();
     let mut twins: Vec<Twins<'c>> = Vec::new();
     for deal in 0..plan.deals {
-        let Ok(table) = Table::seated(challenge, &seed(plan, deal)) else { continue };
+        let Ok(table) = Table::seated(subject, &seed(plan, deal)) else { continue };
         for seat in (0..table.seats()).map(Seat) {
             let others = (0..table.seats()).map(Seat).filter(|other| *other != seat);
             let heard: Vec<String> =
@@ -224,18 +241,26 @@ fn first_heard(a: &Table<'_>, b: &Table<'_>, secret: Seat, from: usize) -> Optio
         if once != twin {
             let at = once.iter().zip(&twin).position(|(a, b)| a != b).unwrap_or(once.len().min(twin.len()));
             let line = |heard: &[&Said]| heard.get(at).map_or("nothing more".to_owned(), |said| said.describe());
-            return Some((
-                listener,
-                vec![format!("in one game:   {}", line(&once)), format!("in its twin: {}", line(&twin))],
-            ));
+            let [once, twin] = apart(&line(&once), &line(&twin));
+            return Some((listener, vec![format!("in one game: {once}"), format!("in its twin: {twin}")]));
         }
     }
     None
 }
 
+/// Two texts in a line each, begun shortly before the place where they differ.
+fn apart(a: &str, b: &str) -> [String; 2] {
+    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let skipped = if same > CONTEXT { same - CONTEXT / 2 } else { 0 };
+    [a, b].map(|text| {
+        let rest: String = text.chars().skip(skipped).collect();
+        if skipped > 0 { format!("… {rest}") } else { rest }
+    })
+}
+
 /// Plays twins by the same actions, until something differs.
-fn compare(challenge: &dyn ChallengeType, twins: &Twins<'_>, plan: &Plan, purpose: &str, found: &mut Found) {
-    let words = Words::of(challenge.metadata());
+fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &Plan, purpose: &str, found: &mut Found) {
+    let words = Words::of(subject.challenge.metadata());
     let mut rng = plan.seed.derive(purpose).rng("actions");
     let [mut a, mut b] = twins.tables.clone();
     let secret = twins.seat;
@@ -273,8 +298,7 @@ fn compare(challenge: &dyn ChallengeType, twins: &Twins<'_>, plan: &Plan, purpos
                      the secret can be found by trying",
                     action.method
                 );
-                let shown =
-                    vec![action.describe(), format!("in one game:   {once:?}"), format!("in its twin: {twin:?}")];
+                let shown = vec![action.describe(), format!("in one game: {once:?}"), format!("in its twin: {twin:?}")];
                 found.wrong.entry(what).or_insert(shown);
                 return;
             }

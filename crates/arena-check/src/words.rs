@@ -14,6 +14,9 @@ const MEMORY: usize = 64;
 /// The longest word that is tried, in characters.
 const MAX_WORD: usize = 80;
 
+/// The longest message that is repeated as a whole, in bytes.
+const MAX_WHOLE: usize = 2000;
+
 /// What may be sent, by method.
 pub struct Words {
     methods: Vec<(String, Vec<String>)>,
@@ -102,7 +105,8 @@ fn digits(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Numbers and words that the player at a seat has heard last: of JSON the texts in it, else numbers and what is in braces.
+/// Numbers and words that the player at a seat has heard last: of JSON the texts in it, else numbers, what is in braces, and all that was
+/// said to it in private, since a rule may ask for it to be repeated.
 fn heard(table: &Table<'_>, seat: Seat) -> Vec<String> {
     let mut words = Vec::new();
     for said in table.heard(seat, 0) {
@@ -116,7 +120,10 @@ fn heard(table: &Table<'_>, seat: Seat) -> Vec<String> {
         }
     }
     words.retain(|word| word.chars().count() <= MAX_WORD);
-    words.split_off(words.len().saturating_sub(MEMORY))
+    let mut words = words.split_off(words.len().saturating_sub(MEMORY));
+    let whole = table.said.iter().filter(|said| said.to == Some(seat) && said.content.len() <= MAX_WHOLE);
+    words.extend(whole.map(|said| said.content.clone()).take(MEMORY));
+    words
 }
 
 fn leaves(value: &Value, words: &mut Vec<String>) {

@@ -7,14 +7,16 @@ mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arena_engine::Environment;
 use arena_match::cores;
 use arena_match::tournament::{
-    self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, play,
+    self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, ScriptPart, play,
 };
-use arena_model::TimeLimits;
+use arena_model::{ChallengeType, GameType, TimeLimits};
 use arena_report::{PgnError, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
+use arena_script::ScriptChallenge;
 use arena_tournament::{Format, Shape};
 
 use crate::args::{
@@ -25,7 +27,7 @@ use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
-use crate::rate;
+use crate::{rate, scripts};
 
 use watch::Watcher;
 
@@ -42,7 +44,11 @@ pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
 fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
     let folder = match &args.out {
         Some(folder) => folder.clone(),
-        None => usual_folder(&args.game),
+        // A challenge's folder has a name also where it is called `.`.
+        None => match Path::new(&args.game).canonicalize().ok().and_then(|path| Some(path.file_name()?.to_owned())) {
+            Some(name) => usual_folder(&name.to_string_lossy()),
+            None => usual_folder(&args.game),
+        },
     };
     let plan = plan(args, &folder)?;
     let journal = Journal::create(&folder, plan).map_err(|error| match error {
@@ -61,6 +67,7 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
         let bytes = journal.record().cut_off;
         output::note(&format!("the last line wasn't whole ({bytes} bytes) and is dropped; its game is played again"));
     }
+    load_rules(&mut journal)?;
     let changed = journal.changed().map_err(|error| unplayable(&error))?;
     if !changed.is_empty() && !args.accept_changed {
         let names: Vec<&str> = changed.iter().map(|changed| changed.agent.as_str()).collect();
@@ -206,7 +213,14 @@ fn usual_folder(game: &str) -> PathBuf {
 }
 
 fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
-    let game = find_game(&args.game)?;
+    let script = scripts::find(&args.game).transpose()?;
+    let (game, script) = match script {
+        Some(challenge) => {
+            let part = script_part(Path::new(&args.game), &challenge)?;
+            (GameType::of_challenge(Arc::new(challenge)), Some(part))
+        }
+        None => (find_builtin(&args.game)?, None),
+    };
     let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity } = &args.play;
     let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
     let format = match args.format {
@@ -233,6 +247,9 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
         },
     };
     let mut plan = Plan::new(game, agents, &shape);
+    if let Some(script) = script {
+        plan.set_rules(script, game);
+    }
     plan.options = options.iter().cloned().collect();
     plan.limits =
         TimeLimits { step_ms: step_ms.unwrap_or(game.limits.step_ms), bank_ms: bank_ms.unwrap_or(game.limits.bank_ms) };
@@ -247,6 +264,30 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     plan.check().map_err(|error| unplayable(&error))?;
     ending::tell_rounded(args, games_a_meeting);
     Ok(plan)
+}
+
+/// What a plan says of a challenge in a folder.
+fn script_part(folder: &Path, challenge: &ScriptChallenge) -> Result<ScriptPart, Failure> {
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| Failure::new(Exit::Usage, format_args!("{} can't be found: {error}", folder.display())))?;
+    let version = challenge.script().map(|script| script.version().to_string()).unwrap_or_default();
+    Ok(ScriptPart { folder, version })
+}
+
+/// Loads the rules of a tournament again, where they are a script.
+fn load_rules(journal: &mut Journal) -> Result<(), Failure> {
+    let Some(script) = journal.record().plan.script.clone() else { return Ok(()) };
+    let challenge = scripts::load(&script.folder)?;
+    if script_part(&script.folder, &challenge)? != script {
+        let folder = script.folder.display();
+        let sentence = format!(
+            "the challenge in {folder} isn't what it was when the tournament began; put that back, or begin a new one"
+        );
+        return Err(Failure::new(Exit::BadTournament, sentence));
+    }
+    journal.set_rules(GameType::of_challenge(Arc::new(challenge)));
+    Ok(())
 }
 
 /// The failure that tells why a tournament, or an agent of one, can't be played with.

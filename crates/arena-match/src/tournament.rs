@@ -13,7 +13,7 @@ mod watch;
 
 pub use journal::{Journal, JournalError};
 pub use line::{ChangedLine, GameLine, TimePart};
-pub use plan::{Entrant, Plan, PlanError, Reach};
+pub use plan::{Entrant, Plan, PlanError, Reach, ScriptPart};
 pub use play::{Ended, FilesChanged, How, PlayError, play};
 pub use record::Record;
 pub use watch::FileWatch;

@@ -22,7 +22,10 @@ pub fn seed(plan: &Plan) -> String {
 pub fn command(record: &Record) -> String {
     let plan = &record.plan;
     let mut words = ["arena", "tournament", "run"].map(str::to_owned).to_vec();
-    words.push(plan.game.clone());
+    words.push(match &plan.script {
+        Some(script) => script.folder.display().to_string(),
+        None => plan.game.clone(),
+    });
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
     for agent in plan.agents.iter().filter(|agent| words_of(agent).is_none()) {
         add("--agent", format!("{}={}", agent.name, agent.path));

@@ -18,6 +18,7 @@ mod ranking;
 
 mod removal;
 mod rows;
+mod scripts;
 mod sqlite;
 mod standings;
 mod users;

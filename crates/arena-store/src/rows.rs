@@ -16,7 +16,7 @@ use crate::{SessionNo, StoreError};
 
 /// The columns that [`read_session`] reads, in its order.
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
-     id, seed, options, invites, announced, players, scores, attributions, state, usage";
+     id, seed, options, invites, announced, players, scores, attributions, state, usage, script";
 
 pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreError> {
     let no = SessionNo(row.get(0)?);
@@ -58,6 +58,7 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
     let facts = SessionFacts {
         id: parse::<SessionId>(&id).map_err(damaged)?,
         challenge: text(2)?.to_owned(),
+        script: row.get::<_, Option<String>>(20)?.as_deref().map(parse).transpose().map_err(damaged)?,
         created_at: Timestamp(row.get(5)?),
         seed: read_seed(row)?,
         options: json(text(12)?).map_err(damaged)?,

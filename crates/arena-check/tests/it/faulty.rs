@@ -1,1 +1,282 @@
-//! x
+//! A challenge that gets one thing wrong at a time, and what its author is told.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arena_check::Verdict;
+use arena_model::{
+    ChallengeMetadata, ChallengeType, Method, Operator, OptionsError, Rejection, RestoreError, Seat, SessionFacts,
+    Table,
+};
+use expect_test::{Expect, expect};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::{report, told};
+
+/// What is wrong with a duel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Fault {
+    /// Nothing.
+    None,
+    /// Everybody is told everybody's secret.
+    TellsAll,
+    /// A refusal tells of the other's secret.
+    Oracle,
+    /// What is sent is answered by a number that counts all calls of the program.
+    Counts,
+    /// The state changes when it is read.
+    Ages,
+    /// Some texts are too much for it.
+    Fails,
+    /// It has a method that it doesn't know.
+    Boasts,
+    /// It sets one deadline after another.
+    Waits,
+    /// Its scores are huge.
+    Boundless,
+    /// Nobody can join.
+    Closed,
+}
+
+struct Duel {
+    fault: Fault,
+    metadata: ChallengeMetadata,
+}
+
+impl Duel {
+    fn new(fault: Fault) -> Duel {
+        let method = |name: &str| Method { name: name.to_owned(), description: "A number, such as `7`.".to_owned() };
+        let mut methods = vec![method("guess")];
+        methods.extend((fault == Fault::Boasts).then(|| method("fly")));
+        let metadata = ChallengeMetadata {
+            name: "Duel".to_owned(),
+            description: "Guess the other's number.".to_owned(),
+            players: 2,
+            prompt: "Call `guess`, or `fly`.".to_owned(),
+            methods,
+            color: None,
+            icon: None,
+            authors: None,
+            tags: None,
+            url: None,
+        };
+        Duel { fault, metadata }
+    }
+}
+
+impl ChallengeType for Duel {
+    fn id(&self) -> &str {
+        "duel"
+    }
+
+    fn metadata(&self) -> &ChallengeMetadata {
+        &self.metadata
+    }
+
+    fn resolve(&self, _overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
+        Ok(json!({}))
+    }
+
+    fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        let mut rng = facts.dealt_from().rng("secrets");
+        let secrets = [(); 2].map(|()| 1 + rng.below(10));
+        Ok(Box::new(Game { fault: self.fault, secrets, guesses: [None; 2], age: 0 }))
+    }
+
+    fn restore(&self, _facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
+        let mut game: Game =
+            serde_json::from_str(state).map_err(|source| RestoreError { challenge: "duel".to_owned(), source })?;
+        game.age += u32::from(self.fault == Fault::Ages);
+        Ok(Box::new(game))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Game {
+    fault: Fault,
+    secrets: [u64; 2],
+    guesses: [Option<u64>; 2],
+    age: u32,
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+impl Operator for Game {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        if self.fault == Fault::Closed {
+            return Err(Rejection::new("CHALLENGE_FAILED", "the door is stuck"));
+        }
+        let text = format!("Your number is {}.", self.secrets[seat.0]);
+        table.send(seat, text.clone());
+        if self.fault == Fault::TellsAll {
+            table.broadcast(format!("To player {}: {text}", seat.number()));
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        table.set_deadline_in(60_000);
+        Ok(())
+    }
+
+    fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        match self.fault {
+            Fault::Waits => table.set_deadline_in(60_000),
+            _ => table.end(),
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
+        let other = 1 - seat.0;
+        if method != "guess" {
+            return Err(Rejection::unknown_method(method));
+        }
+        if self.fault == Fault::Fails && content.contains("__proto__") {
+            return Err(Rejection::new("CHALLENGE_FAILED", "TypeError: not a function"));
+        }
+        let guess: u64 = content.parse().map_err(|_| match self.fault {
+            Fault::Oracle => {
+                Rejection::new("INVALID_GUESS", format!("No number from 1 to {}.", 10 + self.secrets[other]))
+            }
+            _ => Rejection::new("INVALID_GUESS", "Not a number."),
+        })?;
+        if self.guesses[seat.0].is_some() {
+            return Err(Rejection::new("DUPLICATE_GUESS", "You have guessed."));
+        }
+        self.guesses[seat.0] = Some(guess);
+        let calls = match self.fault {
+            Fault::Counts => CALLS.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        table.broadcast(format!("Player {} has guessed, {calls}.", seat.number()));
+        let is_right = guess == self.secrets[other];
+        table.score(seat).utility = match (is_right, self.fault) {
+            (_, Fault::Boundless) => 1e9,
+            (true, _) => 1.0,
+            (false, _) => -1.0,
+        };
+        if self.guesses.iter().all(Option::is_some) {
+            table.end();
+        }
+        Ok(())
+    }
+
+    fn serialize(&self) -> String {
+        serde_json::to_string(self).unwrap()
+    }
+}
+
+/// What isn't fine.
+#[track_caller]
+fn check(fault: Fault, expected: Expect) {
+    let mut findings = report(&Duel::new(fault));
+    findings.retain(|finding| finding.verdict != Verdict::Fine);
+    expected.assert_eq(&told(&findings));
+}
+
+#[test]
+fn a_challenge_without_faults_has_none() {
+    check(Fault::None, expect![[""]]);
+}
+
+#[test]
+fn a_secret_that_is_told_to_others_is_found_with_the_games_that_show_it() {
+    check(
+        Fault::TellsAll,
+        expect![[r#"
+        Wrong secrecy: before anybody has acted, player 1 is told what only player 2 should know (`/secrets/1`)
+          in one game: all are told: To player 2: Your number is 7.
+          in its twin: all are told: To player 2: Your number is 4.
+        Wrong secrecy: before anybody has acted, player 2 is told what only player 1 should know (`/secrets/0`)
+          in one game: all are told: To player 1: Your number is 1.
+          in its twin: all are told: To player 1: Your number is 5.
+    "#]],
+    );
+}
+
+#[test]
+fn a_refusal_that_tells_of_a_secret_is_found() {
+    check(
+        Fault::Oracle,
+        expect![[r#"
+        Wrong secrecy: whether `guess` is refused, or how, depends on what another player alone was told: a refusal costs nothing, so the secret can be found by trying
+          player 1 sends guess ""
+          in one game: Refused { code: "INVALID_GUESS", message: "No number from 1 to 17." }
+          in its twin: Refused { code: "INVALID_GUESS", message: "No number from 1 to 14." }
+    "#]],
+    );
+}
+
+#[test]
+fn what_depends_on_more_than_seed_and_actions_is_found() {
+    // The counter goes on and on, so the numbers are others each time.
+    let findings = report(&Duel::new(Fault::Counts));
+    let finding = findings.iter().find(|finding| finding.verdict == Verdict::Wrong).unwrap();
+    assert_eq!(finding.check, "determinism");
+    assert!(finding.what.starts_with("equal seeds and equal actions give different games"));
+}
+
+#[test]
+fn a_state_that_is_not_what_was_written_down_is_found() {
+    check(
+        Fault::Ages,
+        expect![[r#"
+        Wrong restore: the state changes when it is written down and read again, at `/age`: keep what JSON can hold
+          before: 2
+          after:  3
+    "#]],
+    );
+}
+
+#[test]
+fn a_text_that_is_too_much_is_found() {
+    check(
+        Fault::Fails,
+        expect![[r#"
+        Wrong messages: it fails at what a player sends: TypeError: not a function
+          player 2 sends guess "__proto__"
+    "#]],
+    );
+}
+
+#[test]
+fn a_method_that_nobody_knows_is_found() {
+    check(
+        Fault::Boasts,
+        expect![[r#"
+        Wrong messages: the metadata has the method `fly`, but the rules don't know it
+    "#]],
+    );
+}
+
+#[test]
+fn a_game_that_goes_on_is_found() {
+    check(
+        Fault::Waits,
+        expect![[r#"
+        Wrong ending: after 1000 deadlines and 60000 s in which nobody acts the game goes on for ever
+    "#]],
+    );
+}
+
+#[test]
+fn scores_beyond_all_measure_are_found() {
+    check(
+        Fault::Boundless,
+        expect![[r#"
+        Wrong scores: a score has to be a number, and one between -1000000 and 1000000
+          player 1 has Score { security: 0.0, utility: 1000000000.0 }
+    "#]],
+    );
+}
+
+#[test]
+fn where_nobody_can_join_nothing_else_is_tried() {
+    check(
+        Fault::Closed,
+        expect![[r#"
+        Wrong determinism: no game can begin: the door is stuck
+    "#]],
+    );
+}

@@ -27,7 +27,7 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     let found = find(&args.challenge)?;
     let seed = args.seed.clone().unwrap_or_else(|| Seed::from_number(0));
     let plan = Plan { seed: seed.clone(), games: args.games, ..Plan::default() };
-    let mut findings = found.look(check(&*found.challenge, &plan));
+    let mut findings = check(&*found.challenge, &plan, &|| found.last_fault());
     if !args.no_bots {
         findings.extend(let_bots_play(&found, &seed, args)?);
     }
@@ -86,14 +86,15 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
     }
     let called_off = interrupt::flag()?;
     let confinement = confinement(&args.sandbox)?;
+    let game = found.game();
     let mut findings = Vec::new();
     for bot in bots {
         let agent = find_agent(&bot)?;
         let plan = MatchPlan {
-            game: found.game()?,
+            game,
             options: &Map::new(),
             seed: seed.clone(),
-            limits: found.game()?.limits,
+            limits: game.limits,
             agents: vec![&agent; found.challenge.metadata().players],
             confinement: &confinement,
         };

@@ -1,14 +1,15 @@
 //! The challenge that an author means: a folder, or one that is built in.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use arena_check::Finding;
+use arena_check::Fault;
 use arena_model::{ChallengeType, GameType};
-use arena_server::Settings;
+use arena_script::find_folders;
 use serde_json::Map;
 
 use crate::exit::{Exit, Failure};
+use crate::scripts;
 
 /// A challenge that can be looked at.
 pub struct Found {
@@ -16,35 +17,80 @@ pub struct Found {
     pub challenge: Arc<dyn ChallengeType>,
     /// Its folder, if it has one.
     pub folder: Option<PathBuf>,
+    /// On what its script has failed last, until somebody asks.
+    last_fault: Arc<Mutex<Option<arena_script::Fault>>>,
 }
 
 /// The challenge in a folder, or the one of a name that is built in.
 ///
 /// # Errors
-/// When there is none.
+/// When there is none, or all that is wrong with it.
 pub fn find(text: &str) -> Result<Found, Failure> {
-    if let Some(found) = arena_catalogue::challenge(text, &Map::new()) {
-        let challenge = found.map_err(|error| Failure::caused(Exit::Internal, &error))?;
-        return Ok(Found { challenge, folder: None });
-    }
+    let last_fault = Arc::new(Mutex::new(None));
     let folder = Path::new(text);
-    let _ = folder;
-    Err(Failure::new(Exit::Usage, "no"))
+    if !folder.is_dir() {
+        let Some(found) = arena_catalogue::challenge(text, &Map::new()) else {
+            let names: Vec<&str> = arena_catalogue::challenges().collect();
+            let sentence =
+                format!("there is no folder {text}, and no challenge of that name; built in are {}", names.join(", "));
+            return Err(Failure::new(Exit::Usage, sentence));
+        };
+        let challenge = found.map_err(|error| Failure::caused(Exit::Internal, &error))?;
+        return Ok(Found { challenge, folder: None, last_fault });
+    }
+    // Whoever names the folder above means one of these.
+    if !folder.join("challenge.json").exists() {
+        let names: Vec<String> =
+            find_folders(folder).unwrap_or_default().iter().map(|path| path.display().to_string()).collect();
+        let told = match names.is_empty() {
+            true => format!("{text} is no challenge: it has no challenge.json"),
+            false => format!("{text} is no challenge, but has some in it; name one: {}", names.join(", ")),
+        };
+        return Err(Failure::new(Exit::Usage, told));
+    }
+    let faulty = |failure: Failure| Failure::new(Exit::FaultyChallenge, failure.sentence());
+    let challenge = scripts::load(folder).map_err(faulty)?;
+    let noted = Arc::clone(&last_fault);
+    let challenge = challenge.with_listener(move |fault| {
+        *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.clone());
+    });
+    Ok(Found { challenge: Arc::new(challenge), folder: Some(folder.to_owned()), last_fault })
 }
 
 impl Found {
+    /// What is known of the last call that failed, since this was asked last.
+    pub fn last_fault(&self) -> Option<Fault> {
+        let fault = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let stack: Vec<String> = fault.stack.lines().map(|line| line.trim().to_owned()).collect();
+        Some(Fault { what: fault.message, place: stack.iter().find_map(|line| place_in(line)), stack })
+    }
+
     /// It as a game of the match runner.
-    pub fn game(&self) -> Result<&'static GameType, Failure> {
-        arena_catalogue::game(self.challenge.id()).ok_or_else(|| Failure::new(Exit::Internal, "no game"))
+    pub fn game(&self) -> &'static GameType {
+        match (&self.folder, arena_catalogue::game(self.challenge.id())) {
+            (None, Some(game)) => game,
+            _ => GameType::of_challenge(Arc::clone(&self.challenge)),
+        }
     }
+}
 
-    /// Settings of an arena that has it.
-    pub fn hosted(&self, settings: Settings) -> Settings {
-        settings
-    }
+/// The place that a line of a stack names: `index.ts:12` of `at bid (index.ts:12)`, with or without a column behind.
+fn place_in(line: &str) -> Option<String> {
+    let place = line.rsplit([' ', '(']).next()?.trim_end_matches(')');
+    let mut parts = place.split(':');
+    let (file, line) = (parts.next()?, parts.next()?);
+    let is_number = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && file.contains('.')).then(|| format!("{file}:{line}"))
+}
 
-    /// Findings, with what is known of a script beside.
-    pub fn look(&self, findings: Vec<Finding>) -> Vec<Finding> {
-        findings
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_names_its_places() {
+        assert_eq!(place_in("at bid (index.ts:12)").as_deref(), Some("index.ts:12"));
+        assert_eq!(place_in("at lib/cards.ts:3:1").as_deref(), Some("lib/cards.ts:3"));
+        assert_eq!(place_in("at native"), None);
     }
 }

@@ -1,4 +1,103 @@
-//! x
-pub fn run(_: &crate::args::NewArgs, _: crate::output::Style) -> Result<(), crate::exit::Failure> {
+//! `arena challenge new`: a folder to start from, which is a challenge already.
+
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::types::TYPES;
+use crate::args::NewArgs;
+use crate::exit::{Exit, Failure};
+use crate::matches::cannot_write;
+use crate::output::{Style, print};
+
+/// The files, in the order in which they are told. `true`: it can be executed.
+const COMMON: [(&str, &str, bool); 6] = [
+    ("challenge.json", include_str!("template/challenge.json"), false),
+    ("README.md", include_str!("template/README.md"), false),
+    ("bots/guesser.py", include_str!("template/guesser.py"), true),
+    ("bots/colosseum.py", include_str!("../../../../examples/agents/python/colosseum.py"), false),
+    ("tsconfig.json", include_str!("template/tsconfig.json"), false),
+    ("types/arena.d.ts", TYPES, false),
+];
+const TYPESCRIPT: (&str, &str, bool) = ("index.ts", include_str!("template/index.ts"), false);
+const JAVASCRIPT: (&str, &str, bool) = ("index.js", include_str!("template/index.js"), false);
+
+/// Makes the folder.
+pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
+    let folder = &args.folder;
+    let name = name_of(folder)?;
+    if folder.symlink_metadata().is_ok() {
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("{} is there already; give another name", folder.display()),
+        ));
+    }
+    let script = if args.js { JAVASCRIPT } else { TYPESCRIPT };
+    let told = folder.display().to_string();
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent.display().to_string();
+    for (path, text, is_program) in [COMMON[0], script].into_iter().chain(COMMON[1..].iter().copied()) {
+        // Only in what speaks of the challenge by its name.
+        let text = match path {
+            "README.md" => text
+                .replace("NAME", &title(&name))
+                .replace("SCRIPT", script.0)
+                .replace("FOLDER", &told)
+                .replace("PARENT", &parent),
+            "challenge.json" => text.replace("NAME", &title(&name)),
+            _ => text.to_owned(),
+        };
+        let path = folder.join(path);
+        write(&path, &text, is_program).map_err(|error| cannot_write(&path, &error))?;
+    }
+    let files: Vec<&str> = [COMMON[0].0, script.0].into_iter().chain(COMMON[1..].iter().map(|file| file.0)).collect();
+    if style == Style::Json {
+        return print(&json!({"folder": folder, "files": files}).to_string());
+    }
+    print(&format!(
+        "{told} is a challenge: {}\n\n\
+         What players are told is in challenge.json, the rules are in {}, a bot is in bots/guesser.py.\n\n  \
+         arena challenge check {told}\n  \
+         arena challenge play {told} --agent 2={told}/bots/guesser.py\n  \
+         arena serve --challenges {parent}",
+        files.join(", "),
+        script.0,
+    ))
+}
+
+/// What the challenge in a folder is called.
+fn name_of(folder: &Path) -> Result<String, Failure> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    let fits = (1..=64).contains(&name.len()) && name.chars().all(plain) && name.starts_with(|c: char| c != '-');
+    if !fits {
+        let sentence = format!("{name:?} can't be a challenge's name: 1 to 64 small letters, digits and hyphens");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    if arena_catalogue::challenges().any(|other| other == name) || arena_catalogue::game(name).is_some() {
+        return Err(Failure::new(Exit::Usage, format_args!("{name} is built in; give another name")));
+    }
+    Ok(name.to_owned())
+}
+
+/// `number-duel` as people would write it.
+fn title(name: &str) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('-').filter(|word| !word.is_empty()).map(capital).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes a file that isn't there.
+fn write(path: &PathBuf, text: &str, is_program: bool) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = File::create_new(path)?;
+    file.write_all(text.as_bytes())?;
+    if is_program {
+        file.set_permissions(Permissions::from_mode(0o755))?;
+    }
     Ok(())
 }

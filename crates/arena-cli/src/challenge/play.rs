@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::Style;
 use crate::play::{Bot, Seat, Sitter, sit_down};
-use crate::serve;
+use crate::{scripts, serve};
 
 /// The answer to the creation of a session.
 #[derive(Deserialize)]
@@ -43,7 +43,9 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let runtime = serve::runtime()?;
     let called_off = interrupt::flag()?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let settings = found.hosted(Settings { listen, data: folder.path().to_owned(), ..Settings::default() });
+    let mut settings = Settings { listen, data: folder.path().to_owned(), ..Settings::default() };
+    settings.scripts.folders.extend(found.folder.clone());
+    settings.scripts.worker = Some(scripts::worker()?);
     let server = runtime.block_on(serve::start(settings))?;
     let arena = Arena::at(&format!("http://{}", server.address()));
     let (stop, stopped) = oneshot::channel::<()>();

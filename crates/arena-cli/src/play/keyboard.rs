@@ -149,7 +149,7 @@ impl Keyboard {
             let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
             voice.say(&format!("You play Players {}: /seat N changes.", numbers.join(", ")))?;
         }
-        let mut patience = None;
+        let (mut patience, mut over) = (None, 0);
         let ending = loop {
             let event = match patience {
                 None => news.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -166,7 +166,13 @@ impl Keyboard {
                 Ok(Event::Next(_, Ok(Next::Nothing | Next::Over))) => {}
                 Ok(Event::Next(_, Ok(Next::Leave))) => break None,
                 Ok(Event::Next(_, Err(failure))) => return Err(failure),
-                Ok(Event::Over(ending)) => break Some(ending),
+                // One seat may have heard of the end before another has been shown what led to it.
+                Ok(Event::Over(ending)) => {
+                    over += 1;
+                    if over == self.own.len() {
+                        break Some(ending);
+                    }
+                }
                 Ok(Event::BotFailed(number, failure)) => {
                     voice.remark(&format!("the bot on seat {number} has failed: {}", failure.sentence()))?;
                 }

@@ -58,6 +58,7 @@ fn every_verb_has_help_with_examples() {
         rate
         agent
         replay
+        challenge
         challenges
         chat
         scoring
@@ -83,6 +84,11 @@ fn every_verb_has_help_with_examples() {
         replay serve
         replay verify
         replay export
+        challenge new
+        challenge check
+        challenge play
+        challenge fairness
+        challenge types
         challenges metadata
         challenges list
         challenges create

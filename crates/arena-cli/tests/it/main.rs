@@ -4,6 +4,7 @@
 mod admin;
 mod agent;
 mod auth;
+mod challenge;
 mod crash;
 mod demo;
 mod examples;
@@ -21,6 +22,7 @@ mod python_client;
 mod rate;
 mod replay;
 mod replay_web;
+mod scripts;
 mod tournament;
 mod trouble;
 mod users;

@@ -56,7 +56,8 @@ pub fn run_with(args: &[&str], environment: &[(&str, &str)]) -> Run {
     finished(arena(args).envs(environment.iter().copied()).output().unwrap())
 }
 
-fn finished(output: Output) -> Run {
+/// What a process that has ended leaves behind.
+pub fn finished(output: Output) -> Run {
     Run {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),

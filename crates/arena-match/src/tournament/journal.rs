@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use arena_model::GameType;
+
 use super::FILE;
 use super::line::{ChangedLine, GameLine, Line};
 use super::plan::{Plan, PlanError};
@@ -134,6 +136,13 @@ impl Journal {
     /// Plays so many matches beside each other from now on; the plan on the disk says what it said.
     pub fn set_concurrency(&mut self, concurrency: usize) {
         self.record.plan.concurrency = concurrency;
+    }
+
+    /// Goes on by rules that were loaded again, where they are a script: by the same version as before.
+    pub fn set_rules(&mut self, game: &'static GameType) {
+        if let Some(script) = self.record.plan.script.clone() {
+            self.record.plan.set_rules(script, game);
+        }
     }
 
     /// Where it is.

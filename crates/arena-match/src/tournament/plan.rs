@@ -1,6 +1,7 @@
 //! The plan of a tournament: all that its matches come of, as the first line of its journal holds it.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use arena_model::{GameType, OptionsError, Seed, Setup, TimeLimits};
@@ -25,6 +26,12 @@ pub struct Plan {
     arena_tournament: u32,
     /// The name of the game.
     pub game: String,
+    /// Where its rules are, if it is a challenge that isn't built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptPart>,
+    /// These rules, once somebody has loaded them.
+    #[serde(skip)]
+    rules: Rules,
     /// Keys of its config that differ from the usual.
     pub options: Map<String, Value>,
     /// How long agents may take.
@@ -59,6 +66,32 @@ pub struct Plan {
     pub concurrency: usize,
     /// Whether a match and its agents share a core.
     pub shares_core: bool,
+}
+
+/// The rules of a tournament that aren't built in: a challenge's script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptPart {
+    /// The challenge's folder, as an absolute path.
+    pub folder: PathBuf,
+    /// The version by which all its games are played: 64 hexadecimal digits.
+    pub version: String,
+}
+
+/// Rules that were loaded, or not. Which they are is said by what stands beside them.
+#[derive(Clone, Default)]
+struct Rules(Option<&'static GameType>);
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rules").field(&self.0.map(|game| game.name)).finish()
+    }
+}
+
+impl PartialEq for Rules {
+    fn eq(&self, _other: &Rules) -> bool {
+        true
+    }
 }
 
 /// An agent of a tournament.
@@ -104,6 +137,14 @@ pub enum PlanError {
     /// There is no such game.
     #[error("there is no game `{0}`")]
     Game(String),
+    /// Its rules are a script that nobody has loaded.
+    #[error("the rules of `{game}` are in {}, and have to be loaded to be played by", folder.display())]
+    NotLoaded {
+        /// The game.
+        game: String,
+        /// The challenge's folder.
+        folder: PathBuf,
+    },
     /// It isn't played by so many.
     #[error("{game} is played by {} agents, and not by {seats}", if least == most { most.to_string() } else { format!("{least} to {most}") })]
     Seats {
@@ -152,6 +193,8 @@ impl Plan {
         Plan {
             arena_tournament: VERSION,
             game: game.name.to_owned(),
+            script: None,
+            rules: Rules::default(),
             options: Map::new(),
             limits: game.limits,
             agents,
@@ -179,11 +222,18 @@ impl Plan {
         if self.arena_tournament != VERSION {
             return Err(PlanError::Version(self.arena_tournament));
         }
-        let game = self.game()?;
-        let (least, most) = (*game.seats.start(), *game.seats.end());
-        // Fewer than two agents are too few for any game, which is said below.
-        if !game.seats.contains(&self.seats) && self.agents.len() >= 2 {
-            return Err(PlanError::Seats { game: game.name, least, most, seats: self.seats });
+        // What was played by a script can be looked at without it; it was checked when the tournament began.
+        let game = match self.game() {
+            Ok(game) => Some(game),
+            Err(PlanError::NotLoaded { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(game) = game {
+            let (least, most) = (*game.seats.start(), *game.seats.end());
+            // Fewer than two agents are too few for any game, which is said below.
+            if !game.seats.contains(&self.seats) && self.agents.len() >= 2 {
+                return Err(PlanError::Seats { game: game.name, least, most, seats: self.seats });
+            }
         }
         self.shape()?.check()?;
         for (number, agent) in self.agents.iter().enumerate() {
@@ -191,17 +241,31 @@ impl Plan {
                 return Err(PlanError::Name(agent.name.clone()));
             }
         }
-        let seed = Seed::from_number(0);
-        game.start(&self.options, Setup { agents: agent_ids(&seed, self.seats), seed })?;
+        if let Some(game) = game {
+            let seed = Seed::from_number(0);
+            game.start(&self.options, Setup { agents: agent_ids(&seed, self.seats), seed })?;
+        }
         Ok(())
     }
 
     /// The game.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// When there is none of this name, or its rules are a script that nobody has loaded (see [`Plan::set_rules`]).
     pub fn game(&self) -> Result<&'static GameType, PlanError> {
-        arena_catalogue::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone()))
+        match (&self.script, self.rules.0) {
+            (None, _) => arena_catalogue::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone())),
+            (Some(_), Some(game)) => Ok(game),
+            (Some(ScriptPart { folder, .. }), None) => {
+                Err(PlanError::NotLoaded { game: self.game.clone(), folder: folder.clone() })
+            }
+        }
+    }
+
+    /// Plays by rules that aren't built in: those of a script, which `game` was made of.
+    pub fn set_rules(&mut self, script: ScriptPart, game: &'static GameType) {
+        self.script = Some(script);
+        self.rules = Rules(Some(game));
     }
 
     /// What its schedule is made of.

@@ -30,6 +30,7 @@ fn session(n: u64) -> Session {
         facts: Arc::new(SessionFacts {
             id,
             challenge: "psi".to_owned(),
+            script: None,
             created_at: Timestamp(1000 + n as i64),
             seed: Some(Seed([n as u8; 32])),
             options: json!({ "setSize": 3 }),

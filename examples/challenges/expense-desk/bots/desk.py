@@ -28,7 +28,7 @@ class Desk:
             self.limit = int(re.search(r"up to (\d+)", content)[1])
             self.own = re.findall(r"^[KL]\d: \d+$", content, re.MULTILINE)
         elif content.startswith("Report of "):
-            self.report = content.split("--- begins ---\n")[1].rsplit("\n--- ends ---")[0]
+            self.report = content.split("--- begins ---\n")[1].rsplit("\n--- ends ---", 1)[0]
 
     def submit(self, extra=""):
         """The report, once: the lines that it needs, and what else it shall say."""

@@ -15,7 +15,7 @@ class House:
         # Place by code word; empty for the spy.
         self.code = {}
         self.is_spy = self.has_proposed = self.has_gone = False
-        # The place that was proposed first, by those who know the code, and the last one that was named in plain words.
+        # The place that was proposed first, and the first one that was named in plain words, for all to understand.
         self.agreed = self.named = None
         self.seen = 0
 
@@ -31,7 +31,7 @@ class House:
             elif message["to"] is None:
                 plain = [word for word in words if word in PLACES]
                 coded = [self.code[word] for word in words if word in self.code]
-                self.named = plain[-1] if plain else self.named
+                self.named = self.named or next(iter(plain), None)
                 self.agreed = self.agreed or next(iter(coded + plain), None)
 
     def propose(self, state, in_code):

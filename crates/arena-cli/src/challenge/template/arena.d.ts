@@ -3,7 +3,7 @@
 // A script is `index.ts` (or `index.js`) in a folder with a `challenge.json`. It exports `createChallenge`, and may import the modules
 // below, and files of its own folder by relative paths with their endings: `./words.ts`, `./cards.json`. Nothing else: no packages, no
 // files, no network. `Date` stands still at the time of the call, `Math.random` comes of the session's seed, and `console` writes to the
-// log of whoever runs the arena, when a call has failed. docs/challenge-reference.md has all of it, with the limits.
+// log of whoever runs the arena, at level debug. docs/challenge-reference.md has all of it, with the limits.
 
 /** What most challenges have in common: players, methods, scores, the end. */
 declare module "@specarena/engine/challenge-design/BaseChallenge" {
@@ -41,32 +41,35 @@ declare module "@specarena/engine/challenge-design/BaseChallenge" {
     // To be overridden. Each may be async.
 
     /** A player has taken a seat. `playerId` is its name for the others, and for `send`; `playerIndex` is its seat, from 0. */
-    onPlayerJoin(playerId: string, playerIndex: number): MaybePromise<void>;
+    protected onPlayerJoin(playerId: string, playerIndex: number): MaybePromise<void>;
     /** All seats are taken: the game begins. */
-    onGameStart(): MaybePromise<void>;
+    protected onGameStart(): MaybePromise<void>;
     /** The deadline that was set has passed. Challenges of arenas only; the reference server has no deadlines. */
     onDeadline?(): MaybePromise<void>;
-    /** What is kept from this call to the next. Override both if `gameState` isn't JSON; return plain data. */
-    serialize(): MaybePromise<{ gameState: object; state: ChallengeOperatorState }>;
+    /**
+     * What is kept from this call to the next: `{ gameState, state }`, or a promise of that. Override it, and `restore`, if `gameState`
+     * isn't JSON.
+     */
+    serialize(): any;
     /** Takes up what `serialize` has left. */
     restore(challenge: Challenge): MaybePromise<void>;
 
     // To be called.
 
     /** Has `handler` answer the method `type` of challenge.json. In the constructor, once for each method. */
-    handle(type: string, handler: (message: ChatMessage, playerIndex: number) => MaybePromise<void>): void;
+    protected handle(type: string, handler: (message: ChatMessage, playerIndex: number) => MaybePromise<void>): void;
     /** Tells one player something: the one of this name (`this.state.players[seat]`). */
-    send(content: string, to: string): Promise<void>;
+    protected send(content: string, to: string): Promise<void>;
     /** Tells everybody something. */
-    broadcast(content: string): Promise<void>;
+    protected broadcast(content: string): Promise<void>;
     /** Notes that the player on one seat caused something to happen to the one on another: `security_breach` is what `red-team` counts. */
-    addAttribution(fromIndex: number, toIndex: number, type: string): void;
+    protected addAttribution(fromIndex: number, toIndex: number, type: string): void;
     /** Ends the game with the scores as they stand when the call is over. The arena tells everybody. */
-    endGame(): Promise<void>;
+    protected endGame(): Promise<void>;
     /** Has `onDeadline` called so many milliseconds from now, instead of at any earlier wish. */
-    setDeadline(ms: number): void;
+    protected setDeadline(ms: number): void;
     /** Takes the wish for a deadline back. */
-    clearDeadline(): void;
+    protected clearDeadline(): void;
 
     // What the arena calls. Seldom overridden.
 
@@ -208,5 +211,5 @@ declare module "prando" {
   export { Prando };
 }
 
-/** For the author: what is written here is told with the error when a call fails. */
+/** For the author: to the arena's log, at level debug. */
 declare var console: Record<"log" | "info" | "warn" | "error" | "debug" | "trace", (...values: unknown[]) => void>;

@@ -1,0 +1,254 @@
+//! `arena challenge`, as an author meets it: the examples are right, what the tutorial says is so, and what is wrong is told.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Run, arena, finished, run};
+
+/// The challenges that are examples.
+const EXAMPLES: [&str; 4] = ["sealed-bid-auction", "expense-desk", "merger-talks", "safe-house"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn example(name: &str) -> String {
+    root().join("examples/challenges").join(name).to_str().unwrap().to_owned()
+}
+
+/// A folder in which bots may run, also as another user.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// Begins a challenge in a folder, and says where it is.
+fn begin(folder: &TempDir, name: &str, more: &[&str]) -> String {
+    let path = folder.path().join(name).to_str().unwrap().to_owned();
+    let run = run(&[&["challenge", "new", &path], more].concat());
+    assert_eq!(run.code, 0, "{run:#?}");
+    path
+}
+
+/// Changes a file of a challenge.
+fn change(challenge: &str, file: &str, from: &str, to: &str) {
+    let path = Path::new(challenge).join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+}
+
+fn typed(args: &[&str], lines: &str) -> Run {
+    let mut child = arena(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    finished(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn the_examples_pass_all_checks_with_their_bots() {
+    for name in EXAMPLES {
+        let checked = run(&["challenge", "check", &example(name), "--json"]);
+        assert_eq!(checked.code, 0, "{name}: {checked:#?}");
+        let checked = checked.json();
+        let of = |check: &str| -> Vec<&Value> {
+            checked["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == check).collect()
+        };
+        assert!(of("bots").len() >= 2 && of("bots").iter().all(|finding| finding["verdict"] == "fine"), "{checked:#}");
+        let is_secret = of("secrecy").iter().any(|found| found["what"].as_str().unwrap().contains("played twice"));
+        assert!(is_secret, "the secrets of {name} were compared: {checked:#}");
+        assert!(of("ending").iter().all(|finding| finding["verdict"] == "fine"), "{name} ends: {checked:#}");
+    }
+}
+
+#[test]
+fn whoever_is_careless_loses_in_the_examples() {
+    // The mean score of each bot, over some deals from both sides: more than chance.
+    for (name, careless, careful) in [("sealed-bid-auction", "chatty", "nosy"), ("expense-desk", "gullible", "forger")]
+    {
+        let bot = |bot: &str| format!("{}/bots/{bot}.py", example(name));
+        let (careless_bot, careful_bot) = (bot(careless), bot(careful));
+        let args = ["match", "run", &example(name), "--agent", &careless_bot, "--agent", &careful_bot];
+        let played = run(&[&args[..], &["--games", "12", "--seed", "1", "--json"]].concat());
+        assert_eq!(played.code, 0, "{played:#?}");
+        let mut sums = [0.0, 0.0];
+        for line in played.stdout.lines() {
+            let result: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(result["outcome"]["termination"], "GAME_ENDED", "{result:#}");
+            for seat in result["scores"].as_array().unwrap() {
+                sums[usize::from(seat["name"] == careful)] += seat["score"].as_f64().unwrap();
+            }
+        }
+        assert!(sums[0] < sums[1], "{careless} has {}, {careful} {}", sums[0], sums[1]);
+    }
+}
+
+#[test]
+fn what_is_begun_is_right_and_nothing_is_overwritten() {
+    let folder = folder();
+    for (name, more) in [("number-duel", &[][..]), ("number-duel-js", &["--js"])] {
+        let challenge = begin(&folder, name, more);
+        let checked = run(&["challenge", "check", &challenge]);
+        assert_eq!(checked.code, 0, "{checked:#?}");
+        assert!(checked.stdout.contains("✓ bots           guesser against itself"), "{checked:#?}");
+        assert!(checked.stdout.ends_with("0 wrong\n"), "{checked:#?}");
+        let again = run(&["challenge", "new", &challenge]);
+        assert_eq!((again.code, again.stderr.contains("is there already")), (2, true), "{again:#?}");
+    }
+    for (name, why) in [("Duel", "small letters"), ("psi", "is built in"), ("food-catcher", "is built in")] {
+        let path = folder.path().join(name);
+        let refused = run(&["challenge", "new", path.to_str().unwrap()]);
+        assert_eq!((refused.code, refused.stderr.contains(why)), (2, true), "{refused:#?}");
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let folder = folder();
+    let told = |name: &str, file: &str, from: &str, to: &str| {
+        let challenge = begin(&folder, name, &[]);
+        change(&challenge, file, from, to);
+        run(&["challenge", "check", &challenge, "--no-bots"])
+    };
+    let leaks = told("leaks", "index.ts", "secrets[player]}.`, name)", "secrets[player]}.`, this.state.players[0])");
+    assert_eq!(leaks.code, 0, "{leaks:#?}");
+    assert!(
+        leaks.stdout.contains("! secrecy        before anybody has acted, player 1 is told what is kept for player 2"),
+        "{leaks:#?}"
+    );
+    let shouts = told(
+        "shouts",
+        "index.ts",
+        "this.broadcast(\"The duel begins.",
+        "this.broadcast(`${this.gameState.secrets}`); this.broadcast(\"The duel begins.",
+    );
+    assert_eq!(shouts.code, 15, "{shouts:#?}");
+    assert!(shouts.stdout.contains("✗ secrecy        before anybody has acted, player"), "{shouts:#?}");
+    let fails = told("fails", "index.ts", "guesses[player] = Number", "null.x; guesses[player] = Number");
+    assert_eq!(fails.code, 15, "{fails:#?}");
+    assert!(fails.stdout.contains("✗ messages") && fails.stdout.contains("index.ts:"), "{fails:#?}");
+    let typo = told("typo", "index.ts", "class Duel extends", "clas Duel extends");
+    assert_eq!((typo.code, typo.stderr.contains("index.ts:")), (15, true), "{typo:#?}");
+    let field = told("field", "challenge.json", "\"players\": 2", "\"player\": 2");
+    assert_eq!((field.code, field.stderr.contains("challenge.json:")), (15, true), "{field:#?}");
+    let method = told("method", "challenge.json", "\"name\": \"guess\"", "\"name\": \"gues\"");
+    assert_eq!(method.code, 15, "{method:#?}");
+    let allowed = {
+        let challenge = folder.path().join("shouts");
+        run(&["challenge", "check", challenge.to_str().unwrap(), "--no-bots", "--allow", "secrecy"])
+    };
+    assert_eq!(allowed.code, 0, "{allowed:#?}");
+}
+
+#[test]
+fn no_challenge_is_told_in_a_sentence() {
+    for (what, why) in [("nothing-here", "no challenge of that name"), (".", "it has no challenge.json")] {
+        let checked = run(&["challenge", "check", what]);
+        assert!(checked.code != 0 && checked.stderr.contains(why), "{checked:#?}");
+        assert_eq!(checked.stderr.lines().count(), 1, "{checked:#?}");
+    }
+}
+
+#[test]
+fn both_seats_are_played_at_one_keyboard() {
+    let auction = example("sealed-bid-auction");
+    let played = typed(&["challenge", "play", &auction], "/bid forty\n/bid 40\n/seat 9\n/seat 2\n/bid 35, 70\n");
+    assert_eq!(played.code, 0, "{played:#?}");
+    for part in [
+        "refused: A bid is a whole number",
+        "(you are Player 2 now)",
+        "(your seats are 1, 2)",
+        "The bids are opened.",
+        "│ Player 2 (you)",
+    ] {
+        assert!(played.stdout.contains(part), "{part}: {played:#?}");
+    }
+}
+
+#[test]
+fn a_bot_takes_the_other_seat() {
+    let auction = example("sealed-bid-auction");
+    let bot = format!("2={auction}/bots/half.py");
+    let played = typed(&["challenge", "play", &auction, "--agent", &bot], "/bid 40\n");
+    assert_eq!(played.code, 0, "{played:#?}");
+    assert!(played.stdout.contains("Player 2 has bid.") && played.stdout.contains("│ Player 1 (you)"), "{played:#?}");
+    let refused = run(&["challenge", "play", &auction, "--agent", &format!("3={auction}/bots/half.py")]);
+    assert_eq!((refused.code, refused.stderr.contains("there is no seat 3")), (2, true), "{refused:#?}");
+}
+
+#[test]
+fn seats_of_mirrored_deals_are_equally_good() {
+    let talks = example("merger-talks");
+    let [a, b] = ["cautious", "trader"].map(|bot| format!("{talks}/bots/{bot}.py"));
+    let args = ["challenge", "fairness", &talks, "--agent", &a, "--agent", &b, "--games", "4", "--seed", "1", "--json"];
+    let told = run(&args);
+    assert_eq!(told.code, 0, "{told:#?}");
+    let told = told.json();
+    assert_eq!(told["deals"], 4, "{told:#}");
+    let gain = |seat: usize, end: &str| told["seats"][seat]["gain"][end].as_f64().unwrap();
+    assert!((gain(0, "mean") + gain(1, "mean")).abs() < 1e-9, "what one gains the other loses: {told:#}");
+    assert!(gain(0, "low") <= 0.0 && gain(0, "high") >= 0.0, "{told:#}");
+    let refused = run(&["challenge", "fairness", &talks, "--agent", &a, "--agent", &a, "--agent", &a]);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+}
+
+#[test]
+fn a_tournament_is_played_by_one_version_of_a_script() {
+    let folder = folder();
+    let challenge = begin(&folder, "number-duel", &[]);
+    let bot = format!("{challenge}/bots/guesser.py");
+    let out = folder.path().join("cup").to_str().unwrap().to_owned();
+    let (a, b) = (format!("a={bot}"), format!("b={bot}"));
+    let played = run(&["tournament", "run", &challenge, "--agent", &a, "--agent", &b, "--rounds", "1", "--out", &out]);
+    assert_eq!(played.code, 0, "{played:#?}");
+    let standings = run(&["tournament", "standings", &out]);
+    assert!(standings.stdout.contains("number-duel: round-robin of 2 agents"), "{standings:#?}");
+    assert_eq!(run(&["tournament", "resume", &out]).code, 0);
+    change(&challenge, "index.ts", "const MOST = 10", "const MOST = 9");
+    let refused = run(&["tournament", "resume", &out]);
+    assert_eq!((refused.code, refused.stderr.contains("isn't what it was")), (13, true), "{refused:#?}");
+    let still = run(&["tournament", "standings", &out]);
+    assert_eq!(still.code, 0, "what was played can be looked at: {still:#?}");
+}
+
+#[test]
+fn types_are_written_where_one_wants_them() {
+    let folder = folder();
+    let out = folder.path().join("deep/types");
+    let written = run(&["challenge", "types", "--out", out.to_str().unwrap()]);
+    assert_eq!(written.code, 0, "{written:#?}");
+    let types = fs::read_to_string(out.join("arena.d.ts")).unwrap();
+    // As many modules as a script can import.
+    assert_eq!(types.matches("\ndeclare module \"").count(), 4);
+    assert!(written.stdout.contains("\"include\": [\"*.ts\""), "{written:#?}");
+}
+
+#[test]
+fn the_tutorial_shows_the_example() {
+    let tutorial = fs::read_to_string(root().join("docs/writing-challenges.md")).unwrap();
+    let shown = |language: &str| -> Vec<&str> {
+        let fence = format!("```{language}\n");
+        let blocks: Vec<&str> = tutorial.split(fence.as_str()).skip(1).collect();
+        blocks.into_iter().map(|rest| rest.split_once("\n```").unwrap().0).collect()
+    };
+    let file = |name: &str| fs::read_to_string(Path::new(&example("sealed-bid-auction")).join(name)).unwrap();
+    assert_eq!(shown("json").join("\n"), file("challenge.json").trim_end());
+    assert_eq!(shown("ts").join("\n\n"), file("index.ts").trim_end());
+    let bots = ["half", "nosy", "chatty"].map(|bot| file(&format!("bots/{bot}.py")).trim_end().to_owned());
+    assert_eq!(shown("python"), bots);
+}
+
+#[test]
+fn bots_of_all_examples_speak_by_the_same_file() {
+    let own = fs::read_to_string(root().join("examples/agents/python/colosseum.py")).unwrap();
+    for name in EXAMPLES {
+        assert_eq!(fs::read_to_string(Path::new(&example(name)).join("bots/colosseum.py")).unwrap(), own, "{name}");
+    }
+}
