@@ -22,7 +22,7 @@ mod usage;
 mod users;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -149,7 +149,17 @@ fn behind_tools(arena: Arena) -> Router {
 /// Where routes begin that are there only with tournaments.
 const OF_TOURNAMENTS: [&str; 3] = ["games", "agents", "tournaments"];
 
-async fn not_found(State(arena): State<Arena>, request: Request) -> ApiError {
+async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
+    let error = nothing_there(&arena, &request);
+    // Whoever follows a broken link in a browser is told on a page, from which it goes on. Programs don't ask for one.
+    let mut accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    match accepted.any(|types| types.contains("text/html")) {
+        true => web::PageError::from(error).into_response(),
+        false => error.into_response(),
+    }
+}
+
+fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
     let path = request.uri().path();
     let place = path.strip_prefix("/api/v1/").or_else(|| path.strip_prefix("/api/"));
     let first = place.and_then(|place| place.split('/').next());

@@ -267,6 +267,25 @@ impl Window<'_> {
         self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
     }
 
+    /// Begins a click on what a selector finds: the button of the mouse is down, until [`Window::let_go`].
+    #[track_caller]
+    pub fn hold(&self, selector: &str) {
+        let element = self.patiently(selector, || self.find(selector).map(Some));
+        let there = json!({ "type": "pointerMove", "origin": { ELEMENT: element }, "x": 0, "y": 0 });
+        self.point(&[there, json!({ "type": "pointerDown", "button": 0 })]);
+    }
+
+    /// Ends a click where it began.
+    #[track_caller]
+    pub fn let_go(&self) {
+        self.point(&[json!({ "type": "pointerUp", "button": 0 })]);
+    }
+
+    #[track_caller]
+    fn point(&self, actions: &[Value]) {
+        self.post("actions", &json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": actions }] }));
+    }
+
     /// Shows pages as a screen of this width would, in light or dark.
     pub fn look(&self, width: u32, is_dark: bool) {
         let size = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });

@@ -3,6 +3,7 @@
 //! Any error or warning in a page's console fails its test, so does a breach of the page's policy, and a dialog.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
+mod demo;
 mod driver;
 mod hostile;
 mod look;

@@ -4,13 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use arena_testkit::known_admin_token;
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Window};
 use crate::program::{Running, folder, run};
 use crate::world::{Bot, World, agent, example, rounder};
 
-/// Most bytes of a page with all that it loads, but for replays themselves.
+/// Most bytes of a page with all that it loads, but for replays themselves, events and metrics: those are as long as what they tell of.
 const MOST_BYTES: u64 = 100_000;
 
 /// Milliseconds until something is seen: the target is 200, and a build machine is slow and busy.
@@ -28,6 +29,8 @@ struct View {
     name: &'static str,
     url: String,
     ready: &'static str,
+    /// What is typed into the form at its door, if there is one.
+    token: Option<String>,
 }
 
 /// An arena in which there is something to see, and its pages.
@@ -108,7 +111,9 @@ impl Town {
 
         let live = "document.getElementById('connection').innerText === 'Live.' && document.querySelector('.board')";
         let there = "document.querySelector('main')";
-        let at = |name, path: String, ready| View { name, url: world.page(&path), ready };
+        let replayed = "performance.getEntriesByName('arena:frame').length";
+        let at = |name, path: String, ready| View { name, url: world.page(&path), ready, token: None };
+        let (wrong, right) = ("wrong".repeat(10), known_admin_token().reveal().to_owned());
         let views = vec![
             at("home", "/".to_owned(), there),
             at("challenges", "/challenges".to_owned(), there),
@@ -124,11 +129,26 @@ impl Town {
             at("seat", format!("/play/{}", open[0]), there),
             at("tournaments", "/tournaments".to_owned(), there),
             at("tournament", format!("/tournaments/{cup}"), "document.body.innerText.includes('complete')"),
+            at("match", format!("/tournaments/{cup}/matches/1/replay"), "document.querySelector('.chart')"),
             at("agents", "/agents".to_owned(), there),
+            at("agent", format!("/agents/{}", agents[0]), there),
             at("user", "/users/ada".to_owned(), there),
+            at("talk", format!("/sessions/{psi}/replay#event=6"), replayed),
+            at("events", format!("/sessions/{catcher}/replay#event=40"), "document.querySelector('#events canvas')"),
             at("docs", "/docs".to_owned(), "document.body.innerText.length > 1000"),
             at("missing", "/sessions/none".to_owned(), there),
-            View { name: "replay", url: viewer.url.clone(), ready: "document.querySelector('.chart')" },
+            at(
+                "nowhere",
+                "/sesions".to_owned(),
+                "document.querySelector('main')?.innerText.includes('To the front page')",
+            ),
+            // In this order: a wrong token is forgotten, the right one is kept for as long as the window is open.
+            View {
+                token: Some(wrong),
+                ..at("door", "/admin".to_owned(), "document.querySelector('#refusal:not([hidden])')")
+            },
+            View { token: Some(right), ..at("admin", "/admin".to_owned(), "document.querySelector('#bans *')") },
+            View { name: "replay", url: viewer.url.clone(), ready: "document.querySelector('.chart')", token: None },
         ];
         Town { world, viewer, _bots: bots, views }
     }
@@ -156,15 +176,18 @@ impl World {
 }
 
 /// What axe holds against the page by all its rules, or by some of them, if it is serious: a line for each, with where it is broken.
-fn barriers(window: &Window<'_>, axe: &str, rules: &[&str]) -> Vec<String> {
+/// `part` is what it looks at, as a selector; nothing is all of it.
+fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) -> Vec<String> {
     // By the browser's own protocol: a page's policy lets no other script in.
-    window.devtools("Runtime.evaluate", &json!({ "expression": axe }));
+    if window.run("return 'axe' in window") == json!(false) {
+        window.devtools("Runtime.evaluate", &json!({ "expression": axe }));
+    }
     let rules = if rules.is_empty() { json!({}) } else { json!({ "runOnly": rules }) };
-    let script = "const [rules, done] = arguments; const tell = ({ id, help, nodes }) => `${id} (${help}): ` + \
+    let script = "const [rules, part, done] = arguments; const tell = ({ id, help, nodes }) => `${id} (${help}): ` + \
             nodes.slice(0, 4).map(({ target, any }) => `${target.join(' ')} ${any[0]?.message ?? ''}`).join(', '); \
-        axe.run({ resultTypes: ['violations'], ...rules }).then(({ violations }) => \
+        axe.run(part ?? document, { resultTypes: ['violations'], ...rules }).then(({ violations }) => \
             done(violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(tell)), (error) => done([String(error)]));";
-    let told = window.run_slowly(script, &[rules]);
+    let told = window.run_slowly(script, &[rules, json!(part)]);
     told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -183,7 +206,7 @@ fn cost(window: &Window<'_>) -> (u64, f64) {
     window.wait("performance.getEntriesByName('first-contentful-paint').length > 0");
     let told = window.run(
         "const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')] \
-            .filter(({ name }) => !name.includes('/ws/') && !/replay\\.(jsonl|index)$/.test(name)); \
+            .filter(({ name }) => !name.includes('/ws/') && !/replay\\.(jsonl|index)$|\\/events\\?|\\/metrics$/.test(name)); \
          return [all.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), \
             performance.getEntriesByName('first-contentful-paint')[0].startTime]",
     );
@@ -202,10 +225,15 @@ fn everybody_can_use_the_pages_on_every_screen() {
     for width in [1280, 360] {
         let window = driver.window();
         window.excuse("status of 404");
+        window.excuse("status of 401");
         for view in &town.views {
             window.look(width, false);
             window.devtools("Network.clearBrowserCache", &json!({}));
             window.open(&view.url);
+            if let Some(token) = &view.token {
+                window.fill("#token", token);
+                window.click("#token-form button");
+            }
             window.wait(view.ready);
             let (bytes, ms) = cost(&window);
             costs += &format!("{:>12} {width:>5} {bytes:>7} bytes {ms:>6.0} ms\n", view.name);
@@ -227,10 +255,10 @@ fn everybody_can_use_the_pages_on_every_screen() {
                     (_, false) => &["scrollable-region-focusable", "target-size"],
                     _ => &["color-contrast"],
                 };
-                // All routes are on one page, in the colours of all others: that takes axe as long as all other pages together.
-                if view.name != "docs" || rules.len() == 2 {
-                    faults.extend(barriers(&window, &axe, rules).into_iter().map(|fault| format!("{place}: {fault}")));
-                }
+                // All routes are on one page, which takes axe as long as all other pages together. Some of them stand for the others.
+                let part = (view.name == "docs" && rules.len() != 2).then_some("#chat");
+                let found = barriers(&window, &axe, rules, part);
+                faults.extend(found.into_iter().map(|fault| format!("{place}: {fault}")));
                 if let Some(folder) = &pictures {
                     let name = format!("{}-{width}-{}.webp", view.name, if is_dark { "dark" } else { "light" });
                     fs::write(folder.join(name), window.picture(width, if width == 360 { 1400 } else { 1000 }))

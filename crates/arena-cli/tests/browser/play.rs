@@ -218,6 +218,28 @@ fn chess_is_played_by_clicking_squares() {
 }
 
 #[test]
+fn a_click_counts_though_the_page_is_told_something_in_the_midst_of_it() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let (session, invites) = world.create("chess", &json!({}));
+    let driver = Driver::start();
+    let person = driver.window();
+    person.look(1280, false);
+    take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");
+    world.join(&invites[1], "ben");
+    // If the other one is White, it opens.
+    let is_white = world.client.act(&session, &invites[1], "move", "e2e4").status != 200;
+    let pawn = if is_white { "[data-square=e2]" } else { "[data-square=e7]" };
+    person.hold(pawn);
+    world.client.chat(&session, &invites[1], "Take your time.").ok();
+    person.see("Take your time.");
+    // All boards are drawn again when the colours change.
+    person.look(1280, true);
+    person.let_go();
+    person.wait("document.querySelectorAll('.square circle').length === 2");
+}
+
+#[test]
 fn keys_are_made_and_kept_in_the_browser() {
     let data = folder();
     let world = World::start(data.path(), &["--auth"]);

@@ -9,14 +9,20 @@ const SVG = "http://www.w3.org/2000/svg";
 export function offer(move) {
     /** The square of the piece that is to be moved. */
     let from = null;
+    /** What the squares that are offered were made for, and the drawing over which they lie. */
+    let [offered, drawing] = [null, null];
 
     return function show(picture, state, options) {
         // A button inside of a picture can't be found by those who can't see it.
         picture.setAttribute("role", "group");
-        for (const old of picture.querySelectorAll(".square")) old.remove();
         const isMine = options.sides[options.seat] === (state.turn ? "WHITE" : "BLACK");
         const legal = isMine && Array.isArray(state.legal_moves) ? state.legal_moves : [];
         if (!legal.some((each) => each.startsWith(from ?? "-"))) from = null;
+        // The same squares stay: one that is put anew between the beginning of a click and its end isn't clicked.
+        const wanted = JSON.stringify([legal, from]);
+        if (wanted === offered && drawing === picture.firstElementChild) return;
+        [offered, drawing] = [wanted, picture.firstElementChild];
+        for (const old of picture.querySelectorAll(".square")) old.remove();
         for (const { column, row, name, holds } of squares(state, options)) {
             const isEnd = from !== null && legal.some((each) => each.startsWith(from + name));
             if (!isEnd && !legal.some((each) => each.startsWith(name))) continue;

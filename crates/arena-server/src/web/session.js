@@ -107,7 +107,7 @@ function listen(channel, name) {
         }
         if (told.type === "new_message") take(told.message, channel);
         if (told.type === "game_ended" && session.status !== "ended") setTimeout(reload, 200);
-        board.draw();
+        if (channel === "operator") board.draw();
     });
     // The browser connects again by itself, and goes on behind the last event.
     source.addEventListener("error", () => { connection.textContent = "Not connected; trying again …"; });

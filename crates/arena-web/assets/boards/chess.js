@@ -6,6 +6,8 @@ const SIGNS = { k: "♚", q: "♛", r: "♜", b: "♝", n: "♞", p: "♟" };
 const NAMES = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "pawn" };
 /** Asks for the sign as text: some systems show pawns as coloured pictures. */
 const AS_TEXT = "\uFE0E";
+/** What each board shows. */
+const drawn = new WeakMap();
 
 /** Draws a state into `element`. Of `options` it takes `sides` and `seat`: Black looks from the other side. */
 export function draw(element, state, options) {
@@ -18,6 +20,10 @@ export function draw(element, state, options) {
     board.setAttribute("role", "img");
     element.replaceChildren(board);
   }
+  // What is drawn already stays: a click counts only if what is under it is the same from its beginning to its end.
+  const picture = JSON.stringify([state?.fen, state?.last_move, squareAt(0, 0, options)]);
+  if (drawn.get(board) === picture) return;
+  drawn.set(board, picture);
   board.setAttribute("aria-label", describe(state, pieces));
   const last = typeof state?.last_move === "string" ? [state.last_move.slice(0, 2), state.last_move.slice(2, 4)] : [];
   const parts = [];

@@ -73,7 +73,7 @@ export function canvas(element, width, height, label) {
   const ratio = globalThis.devicePixelRatio || 1;
   const room = element.clientWidth || 320;
   // A board is never higher than most of the window, or its lower part would always be out of sight.
-  const most = Math.max(240, globalThis.innerHeight * 0.62);
+  const most = parseFloat(getComputedStyle(canvas).maxHeight) || 480;
   const side = Math.min(room, (most * width) / height);
   const [across, down] = [Math.round(side * ratio), Math.round(((side * height) / width) * ratio)];
   if (canvas.width !== across || canvas.height !== down) {
