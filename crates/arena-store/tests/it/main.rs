@@ -1,6 +1,5 @@
 //! The story that a store has to tell: what was committed is there, whole, once, also after a restart.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arena_model::{
@@ -12,10 +11,14 @@ use serde_json::json;
 
 mod administration;
 mod leagues;
+mod place;
+mod postgres_only;
 mod season;
 
-fn open(folder: &Path) -> Store {
-    Store::open(folder, Scoring::default()).expect("the store opens")
+use place::{Place, stories};
+
+async fn open(place: &Place) -> Store {
+    place.open(Scoring::default()).await
 }
 
 fn uuid(n: u64) -> String {
@@ -73,13 +76,19 @@ async fn update(
     store.commit(Commit { change, messages, answer: None }).await.map(drop)
 }
 
-#[tokio::test]
-async fn what_was_committed_is_there_after_a_restart() {
-    let folder = tempfile::tempdir().expect("a temp folder");
+stories!(
+    what_was_committed_is_there_after_a_restart,
+    a_commit_decided_on_an_old_version_is_refused_whole,
+    one_that_fails_does_not_hurt_those_it_shares_a_transaction_with,
+    an_answer_is_given_once_and_forgotten_after_its_time,
+    pages_are_the_same_whatever_was_removed_in_between,
+);
+
+async fn what_was_committed_is_there_after_a_restart(place: Place) {
     let mut session = session(1);
     let id = session.facts.id;
     {
-        let store = open(folder.path());
+        let store = open(&place).await;
         let no = create(&store, &session).await;
         session.version = 2;
         session.phase = Phase::Ended { at: Timestamp(9), ending: Ending::Abandoned, category: GameCategory::Benchmark };
@@ -93,7 +102,7 @@ async fn what_was_committed_is_there_after_a_restart() {
             vec![said(Channel::Operator(id), 1, "first"), said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")];
         update(&store, no, &session, messages).await.expect("it is stored");
     }
-    let store = open(folder.path());
+    let store = open(&place).await;
     let stored = store.find_session(id).await.expect("readable").expect("it is there");
     assert_eq!(stored.session, session);
     assert_eq!((stored.chat_len, stored.operator_len, stored.last_activity), (1, 1, Timestamp(2000)));
@@ -105,10 +114,8 @@ async fn what_was_committed_is_there_after_a_restart() {
     assert_eq!(store.count_sessions(&SessionFilter { challenge: Some("chess".to_owned()), status: None }), 0);
 }
 
-#[tokio::test]
-async fn a_commit_decided_on_an_old_version_is_refused_whole() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
+    let store = open(&place).await;
     let mut session = session(1);
     let id = session.facts.id;
     let no = create(&store, &session).await;
@@ -133,10 +140,8 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole() {
     assert_eq!(store.count_sessions(&active), 0);
 }
 
-#[tokio::test]
-async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = Arc::new(open(folder.path()));
+async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: Place) {
+    let store = Arc::new(open(&place).await);
     let base = session(1);
     let id = base.facts.id;
     let no = create(&store, &base).await;
@@ -159,10 +164,8 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with() {
     assert_eq!(messages.iter().map(|message| message.index).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
 }
 
-#[tokio::test]
-async fn an_answer_is_given_once_and_forgotten_after_its_time() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
+    let store = open(&place).await;
     let commit = |n: u64, key: u8, at: i64| Commit {
         change: Change::Create(Box::new(session(n))),
         messages: Vec::new(),
@@ -180,10 +183,8 @@ async fn an_answer_is_given_once_and_forgotten_after_its_time() {
     assert!(store.find_answer(&[2; 32]).await.expect("readable").is_some());
 }
 
-#[tokio::test]
-async fn pages_are_the_same_whatever_was_removed_in_between() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
+    let store = open(&place).await;
     let mut kept = Vec::new();
     // More than two blocks of counts.
     for n in 1..=600 {
@@ -213,7 +214,7 @@ fn a_folder_that_is_made_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().expect("a temp folder");
     let folder = parent.path().join("data");
-    drop(open(&folder));
+    drop(Store::open(&folder, Scoring::default()).expect("the store opens"));
     let mode = std::fs::metadata(&folder).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
@@ -221,11 +222,11 @@ fn a_folder_that_is_made_is_its_owners_alone() {
 #[test]
 fn a_folder_belongs_to_one_store_at_a_time() {
     let folder = tempfile::tempdir().expect("a temp folder");
-    let first = open(folder.path());
+    let first = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     match Store::open(folder.path(), Scoring::default()).map(drop) {
         Err(StoreError::InUse { holder, .. }) => assert_eq!(holder, std::process::id().to_string()),
         other => panic!("{other:?}"),
     }
     drop(first);
-    open(folder.path());
+    Store::open(folder.path(), Scoring::default()).expect("it is free again");
 }
