@@ -418,7 +418,7 @@ pub enum LogFormat {
 /// What can be done with challenges.
 #[derive(Debug, Subcommand)]
 pub enum ChallengesVerb {
-    /// Print what can be played: rules, methods, number of players.
+    /// Print what can be played: rules, methods, number of players, options of sessions.
     #[command(after_help = "\
 Examples:
   arena challenges metadata
@@ -449,11 +449,12 @@ Examples:
     #[command(after_help = "\
 Examples:
   arena challenges create psi
-  arena challenges create psi --options '{\"setSize\": 5}'")]
+  arena challenges create psi --options '{\"setSize\": 5}'
+  arena challenges metadata psi      among the rest, its options: what each is for, its default and bounds")]
     Create {
         /// The challenge type, such as psi.
         name: String,
-        /// Options for this session, as far as the challenge type lets them be set.
+        /// Options for this session. Which there are, and what they may be, `arena challenges metadata NAME` says.
         #[arg(long, value_name = "JSON", value_parser = json_object)]
         options: Option<Map<String, Value>>,
     },

@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0001_sessions.sql"),
     include_str!("../migrations/sqlite/0002_users.sql"),
     include_str!("../migrations/sqlite/0003_leagues.sql"),
+    include_str!("../migrations/sqlite/0004_usage.sql"),
 ];
 
 /// The database in the data folder.

@@ -10,7 +10,7 @@ use rustyline::{DefaultEditor, ExternalPrinter};
 use serde_json::{Map, Value, json};
 
 use super::Played;
-use super::game::Said;
+use super::game::{Said, out_sentence};
 use super::news::{Inbox, Message, News, Next};
 use super::seat::{Refusal, Seat};
 use super::typed::Typed;
@@ -138,9 +138,9 @@ impl Game {
                 format!("in epoch {epoch} not all could be done: {}", list.join("; "))
             }
             Said::Disqualified { disqualified, reason, detail } => {
-                format!("{} is out, {reason}: {detail}", seat.name_of(&disqualified))
+                printable(&out_sentence(&seat.name_of(&disqualified), &reason, &detail)).into_owned()
             }
-            Said::Result { result } => format!("the game is over: {result}"),
+            Said::Result { result } => printable(&result.sentence(|id| seat.name_of(id))).into_owned(),
         }
     }
 
@@ -249,6 +249,8 @@ impl Voice {
         let from = seat.name_of(&message.from);
         let text = match said {
             Some(said) => game.describe(seat, said),
+            // A table of the scores follows.
+            None if message.is_the_last() => "Game ended.".to_owned(),
             None => printable(&message.content).into_owned(),
         };
         // What others write can't pass for a line of somebody else's.

@@ -6,7 +6,7 @@ use std::fmt;
 use arena_engine::Environment;
 use arena_model::ChallengeMetadata;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::news::Ending;
 use crate::args::JoinArgs;
@@ -183,6 +183,12 @@ impl Seat {
         refusal(self.arena.say(&self.session, text, to))
     }
 
+    /// Tells the arena what a step of our play has cost, where it wants to know. `report` has the fields of the wire. Why it isn't
+    /// taken, if it isn't: that is no reason to stop playing, and other arenas know of no such reports.
+    pub fn report_usage(&self, report: &Map<String, Value>) -> Option<CallError> {
+        self.arena.report_usage(&self.session, report).err()
+    }
+
     /// Whether the challenge has a method of this name.
     pub fn has_method(&self, name: &str) -> bool {
         self.metadata.methods.iter().any(|method| method.name == name)
@@ -254,7 +260,7 @@ impl Seat {
     /// How the session ended, for programs.
     pub fn result(&self, ending: &Ending) -> Value {
         let players = if ending.players.is_empty() { &self.players } else { &ending.players };
-        serde_json::json!({
+        let mut result = serde_json::json!({
             "session": self.session,
             "challenge": self.challenge,
             "you": self.you,
@@ -262,7 +268,11 @@ impl Seat {
             "players": players,
             "scores": ending.scores,
             "abandoned": ending.abandoned,
-        })
+        });
+        if !ending.reported_usage.is_empty() {
+            result["reportedUsage"] = serde_json::json!(ending.reported_usage);
+        }
+        result
     }
 }
 

@@ -1,11 +1,12 @@
 //! `/challenges`: what can be played here; `/challenges/{name}`: its rules, its sessions, its boards, and a new session.
 
 use arena_engine::Create;
-use arena_model::{Board, ChallengeMetadata, Status, Viewer};
+use arena_model::{Board, ChallengeMetadata, ChallengeType, Status, Viewer};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use axum::http::StatusCode;
 use maud::{Markup, html};
+use serde_json::json;
 
 use super::board::{Leaderboard, Who};
 use super::form::Form;
@@ -40,16 +41,17 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
     Ok(answer(&Page::new("Challenges", Place::Challenges, body)))
 }
 
-fn metadata<'a>(arena: &'a Arena, name: &str) -> PageResult<&'a ChallengeMetadata> {
+fn hosted<'a>(arena: &'a Arena, name: &str) -> PageResult<&'a dyn ChallengeType> {
     let challenge = arena.engine.challenges().get(name);
     let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
-    Ok(challenge.metadata())
+    Ok(&**challenge)
 }
 
 /// `GET /challenges/{name}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let name = visit.param("name");
-    let metadata = metadata(&arena, name)?;
+    let challenge = hosted(&arena, name)?;
+    let metadata = challenge.metadata();
     let path = format!("/challenges/{name}");
     let (offset, limit) = (visit.query.number("offset").unwrap_or(0), SESSIONS);
     let status = visit.query.get("status").and_then(Status::from_wire);
@@ -69,7 +71,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (opponent)
             }
         }
-        section { (new_session(name, metadata)) }
+        section { (new_session(challenge)) }
         section {
             h2 { "Rules" }
             div.prose.rules { (explained(&metadata.prompt)) }
@@ -137,15 +139,31 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
 }
 
 /// The form that starts a session.
-fn new_session(name: &str, metadata: &ChallengeMetadata) -> Markup {
+fn new_session(challenge: &dyn ChallengeType) -> Markup {
+    let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
         form.card method="post" action={ "/challenges/" (name) } {
             h2 { "New session" }
             p { "You get an invite for each of the " (metadata.players) " seats, and hand them out: to agents, to other people, or to yourself." }
-            details {
-                summary { "Options" }
-                label for="options" { "A JSON object with those that shall differ from this server's, such as " code { "{\"players\": 3}" } "." }
-                textarea id="options" name="options" rows="3" spellcheck="false" {}
+            @if let Some(first) = options.first() {
+                details {
+                    summary { "Options" }
+                    label for="options" { "A JSON object with those that shall differ from this server's, such as " code { (json!({ first.name: first.default })) } "." }
+                    textarea id="options" name="options" rows="3" spellcheck="false" {}
+                    dl {
+                        @for option in options {
+                            dt { code { (option.name) } }
+                            dd {
+                                (option.description) " "
+                                span.soft {
+                                    @if let (Some(least), Some(most)) = (&option.minimum, &option.maximum) { (least) " to " (most) ", else " }
+                                    @else { "Else " }
+                                    code { (cut(&option.default.to_string(), 80)) } "."
+                                }
+                            }
+                        }
+                    }
+                }
             }
             button { "Start a session" }
         }
@@ -155,7 +173,7 @@ fn new_session(name: &str, metadata: &ChallengeMetadata) -> Markup {
 /// `POST /challenges/{name}`: a session, and its invites, this once.
 pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
-    let metadata = metadata(&arena, name)?;
+    let metadata = hosted(&arena, name)?.metadata();
     let options = match form.fields.get("options").map(str::trim).filter(|text| !text.is_empty()) {
         None => Default::default(),
         Some(text) => serde_json::from_str(text).map_err(|error| {

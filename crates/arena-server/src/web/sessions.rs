@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Channel, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_model::{Channel, ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::seat_class;
@@ -323,6 +323,7 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -
                     }
                 }
             } }
+            (usage(session))
             @if !state.attributions.is_empty() {
                 ul.attributions {
                     @for attribution in &state.attributions {
@@ -330,6 +331,38 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -
                     }
                 }
             }
+        }
+    }
+}
+
+/// What players say that their play has cost. Nobody verifies it, and the table says so.
+fn usage(session: &Seen) -> Markup {
+    let reported = session.state.players.iter().zip(&session.state.reported_usage);
+    let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
+    html! {
+        @if !reported.is_empty() {
+            div.scroll tabindex="0" { table {
+                caption { "What it has cost, as reported by the players" }
+                thead { tr {
+                    th scope="col" { "Seat" } th scope="col" { "Model" } th.number scope="col" { "Requests" }
+                    th.number scope="col" { "Tokens in" } th.number scope="col" { "From cache" } th.number scope="col" { "Tokens out" }
+                    th.number scope="col" { "Cost" } th.number scope="col" { "Time" }
+                } }
+                tbody {
+                    @for (player, total) in reported {
+                        @let models: Vec<&str> = total.models.iter().map(ProfileText::as_str).collect();
+                        @let about = if total.estimated { "≈ " } else { "" };
+                        tr {
+                            td { (who(session, player)) }
+                            td { (cut(&models.join(", "), 60)) }
+                            td.number { (total.reports) }
+                            td.number { (about) (total.input_tokens) } td.number { (total.cached_tokens) } td.number { (about) (total.output_tokens) }
+                            td.number { @if let Some(cost) = total.cost_usd { (format!("${cost:.4}")) } }
+                            td.number { @if let Some(ms) = total.ms { (format!("{:.1} s", ms as f64 / 1000.0)) } }
+                        }
+                    }
+                }
+            } }
         }
     }
 }

@@ -41,6 +41,7 @@ fn session(n: u64) -> Session {
         announced: Vec::new(),
         scores: vec![Score::default(); 2],
         attributions: Vec::new(),
+        usage: Arc::default(),
         deadline: None,
         wake_at: Some(Timestamp(5000 + n as i64)),
         state: r#"{"secret":[1,2,3]}"#.to_owned(),
