@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::crowd::Crowd;
 use crate::psi::Players;
-use crate::scenarios::{self, fanout, games, lists, matches, memory, paced, scoring, tail, turns};
+use crate::scenarios::{self, fanout, games, lists, matches, memory, paced, plies, scoring, tail, turns};
 
 /// The name under which all scenarios are run.
 pub const ALL: &str = "all";
@@ -86,6 +86,9 @@ pub struct Arguments {
     /// Of the scenario `turns`.
     #[command(flatten)]
     pub turns: turns::Options,
+    /// Of the scenario `plies`.
+    #[command(flatten)]
+    pub plies: plies::Options,
     /// Of the scenario `memory`.
     #[command(flatten)]
     pub memory: memory::Options,

@@ -10,6 +10,7 @@ pub mod matches;
 pub mod mcp;
 pub mod memory;
 pub mod paced;
+pub mod plies;
 pub mod scoring;
 pub mod tail;
 pub mod turns;
@@ -79,6 +80,12 @@ pub const LIST: &[Scenario] = &[
         about: "moves in many games of chess at once, at a given rate, each with a deadline",
         in_all: true,
         run: turns::run,
+    },
+    Scenario {
+        name: "plies",
+        about: "chess between two bots in a session, seated by `arena play`, against the same in a match",
+        in_all: true,
+        run: plies::run,
     },
     Scenario {
         name: "memory",

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{node, python, rules};
+use crate::{browser, packages, python, rules};
 
 /// A step's name, and what it does in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -23,7 +23,8 @@ const STEPS: [Step; 7] = [
         cargo::run(deny)
     }),
     ("Python packages for the tests", python::prepare),
-    ("Node.js for the agents in JavaScript", |_| node::prepare()),
+    ("Node.js for the agents in JavaScript", |_| packages::need("node", "nodejs")),
+    ("the browser for the pages", browser::prepare),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
 ];
 

@@ -1,9 +1,10 @@
 //! Checks and chores of the workspace: `cargo xtask ci` is the one command that a change has to pass.
 
+mod browser;
 mod cargo;
 mod ci;
 mod fuzz;
-mod node;
+mod packages;
 mod python;
 mod rules;
 
@@ -16,19 +17,23 @@ const USAGE: &str = "\
 Usage: cargo xtask <CHORE>
 
 Chores:
-  ci       everything that a change has to pass: format, lints, house rules, licences, tests
-  fuzz     requests of all sorts against the description in /openapi.json (part of ci; --long: half an hour of others)
-  python   the packages that some tests need, installed below the target folder (part of ci)
-  rules    the house rules alone (seconds)";
+  browser      the browser and its driver, in which the pages are tested, and axe (part of ci)
+  ci           everything that a change has to pass: format, lints, house rules, licences, tests
+  fuzz         requests of all sorts against the description in /openapi.json (part of ci; --long: half an hour of others)
+  python       the packages that some tests need, installed below the target folder (part of ci)
+  rules        the house rules alone (seconds)
+  screenshots  the pictures of pages in docs/screens, made anew";
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
     let done = root().and_then(|root| match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["browser"] => browser::prepare(&root),
         ["ci"] => ci::run(&root),
         ["fuzz"] => fuzz::fuzz(&root, false),
         ["fuzz", "--long"] => fuzz::fuzz(&root, true),
         ["python"] => python::prepare(&root),
         ["rules"] => rules::check(&root),
+        ["screenshots"] => browser::screenshots(&root),
         _ => anyhow::bail!("{USAGE}"),
     });
     match done {

@@ -20,7 +20,7 @@ const MAKERS: [&[&str]; 3] = [&["python3", "-m", "venv"], &["python3", "-m", "vi
 /// # Errors
 /// If Python or the means to make environments are missing, or the packages can't be had.
 pub fn prepare(root: &Path) -> anyhow::Result<()> {
-    let home = target_folder(root)?.join("tools").join("python");
+    let home = tools(root)?.join("python");
     let wanted = fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("can't read {REQUIREMENTS}"))?;
     // Written last, so that an environment that was left half made is made anew.
     let stamp = home.join("requirements.txt");
@@ -37,10 +37,16 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
     fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))
 }
 
-/// Where cargo builds.
-fn target_folder(root: &Path) -> anyhow::Result<PathBuf> {
+/// Its interpreter, once [`prepare`] has made it.
+pub fn interpreter(root: &Path) -> anyhow::Result<PathBuf> {
+    Ok(tools(root)?.join("python").join("bin").join("python"))
+}
+
+/// Where tools of the tests are: below the folder in which cargo builds.
+pub fn tools(root: &Path) -> anyhow::Result<PathBuf> {
     let folder = &metadata(root)?["target_directory"];
-    folder.as_str().map(PathBuf::from).context("cargo metadata names no target_directory")
+    let folder = folder.as_str().map(PathBuf::from).context("cargo metadata names no target_directory")?;
+    Ok(folder.join("tools"))
 }
 
 /// Whether an interpreter can be started. One whose Python was replaced since can't.

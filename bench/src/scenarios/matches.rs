@@ -59,10 +59,12 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     lateness(arguments, report)
 }
 
-/// What a match, or a bare pipe, did: rounds a second, and CPU of the calling thread for each.
+/// What a match, or a bare pipe, did.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-struct Pace {
-    rounds_per_s: f64,
+pub(super) struct Pace {
+    /// Rounds a second.
+    pub(super) rounds_per_s: f64,
+    /// CPU time of the calling thread for each round, in microseconds.
     cpu_us: f64,
 }
 
@@ -197,7 +199,10 @@ fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
 }
 
 /// Plays matches until so many epochs are played.
-fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<Pace> {
+///
+/// # Errors
+/// If no match can be played here, or an agent is disqualified.
+pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<Pace> {
     let agent = agent(&[game.name])?;
     let (mut played, mut time, mut cpu_time) = (0, Duration::ZERO, Duration::ZERO);
     for seed in 0.. {

@@ -8,7 +8,7 @@ use arena_model::{
     SessionId, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::*;
 
@@ -430,4 +430,88 @@ fn a_match_of_a_challenge_in_which_nobody_does_anything_ends() {
     }
     assert_eq!((dining.termination(), dining.scores()), (Some("NOBODY_ACTED"), vec![0.0; 3]));
     assert!(!dining.is_asked(Seat(0)));
+}
+
+/// What an option may be, as it is told, is what a session can be created with.
+#[test]
+fn the_bounds_of_options_are_those_that_are_told() {
+    let mut told = String::new();
+    for id in challenges() {
+        let challenge = challenge(id, &Map::new()).expect("it is there").expect("its defaults are good");
+        let taken = |name: &str, value: Value| challenge.resolve(&Map::from_iter([(name.to_owned(), value)]));
+        for option in challenge.options() {
+            let name = option.name;
+            assert!(taken(name, option.default.clone()).is_ok(), "{id}: {name} can't be what it is");
+            let bounds = option.minimum.clone().zip(option.maximum.clone());
+            told += &format!(
+                "{id} {name}: {} {}, {}\n",
+                option.kind,
+                bounds.as_ref().map_or("any".to_owned(), |(least, most)| format!("{least}..{most}")),
+                option.default
+            );
+            let Some((least, most)) = bounds.filter(|_| option.kind != "array") else { continue };
+            let beyond = |bound: &Number, by: i64| match bound.as_i64() {
+                Some(whole) => json!(whole + by),
+                None => json!(bound.as_f64().expect("a number") + by as f64),
+            };
+            assert!(taken(name, beyond(&least, -1)).is_err(), "{id}: {name} can be less than {least}");
+            // Nobody counts that far.
+            if most.as_i64() != Some((1 << 53) - 1) {
+                assert!(taken(name, beyond(&most, 1)).is_err(), "{id}: {name} can be more than {most}");
+            }
+        }
+    }
+    expect![[r#"
+        psi range: array 0..4294967295, [100,900]
+        psi intersectionSize: integer 0..10000, 3
+        psi setSize: integer 0..10000, 10
+        ultimatum total: integer 1..1000000000, 100
+        ultimatum maxRounds: integer 1..100, 10
+        ultimatum reservationMax: integer 0..1000000000, 40
+        snake players: integer 2..8, 2
+        snake turnMs: integer 1000..604800000, 120000
+        snake grid_width: integer 2..64, 10
+        snake grid_height: integer 2..64, 10
+        snake food_sources_to_spawn: integer 1..1000, 5
+        snake min_food_sources: integer 1..1000, 1
+        snake n_epochs: integer 1..1000000, 1000
+        chess turnMs: integer 1000..604800000, 120000
+        chess fen: string any, "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+        chess n_epochs: integer -1..9007199254740991, -1
+        food-catcher players: integer 2..4, 2
+        food-catcher turnMs: integer 1000..604800000, 120000
+        food-catcher grid_width: integer 10..1000, 40
+        food-catcher grid_height: integer 10..1000, 40
+        food-catcher max_food_sources: integer 1..64, 10
+        food-catcher take_food_max_distance: number 0..1000, 1.0
+        food-catcher deposit_food_max_distance: number 0..1000, 0.15
+        food-catcher actor_radius: number 0..0.9, 0.45
+        food-catcher attack_range: number 0..1000, 5.0
+        food-catcher take_food_speed: number 0..1000000, 5.0
+        food-catcher spawn_actor_cost: number 0..1000000, 100.0
+        food-catcher make_base_cost: number 0..1000000, 500.0
+        food-catcher base_spawn_border_offset: number 0..0.4, 0.15
+        food-catcher actor_speed: number 0..1000, 1.0
+        food-catcher actor_damage: number 0..1000000, 5.0
+        food-catcher actor_max_health: number 1..1000000, 50.0
+        food-catcher n_epochs: integer 1..1000000, 10000
+        cherry-picker players: integer 2..8, 2
+        cherry-picker turnMs: integer 1000..604800000, 120000
+        cherry-picker grid_width: integer 10..1000, 75
+        cherry-picker grid_height: integer 10..1000, 75
+        cherry-picker max_food_sources: integer 1..64, 15
+        cherry-picker take_food_max_distance: number 0..1000, 1.0
+        cherry-picker deposit_food_max_distance: number 0..1000, 0.15
+        cherry-picker actor_radius: number 0..0.9, 0.45
+        cherry-picker attack_range: number 0..1000, 5.0
+        cherry-picker take_food_speed: number 0..1000000, 5.0
+        cherry-picker spawn_actor_cost: number 0..1000000, 100.0
+        cherry-picker make_base_cost: number 0..1000000, 500.0
+        cherry-picker base_spawn_border_offset: number 0..0.4, 0.15
+        cherry-picker actor_speed: number 0..1000, 1.0
+        cherry-picker actor_damage: number 0..1000000, 5.0
+        cherry-picker actor_max_health: number 1..1000000, 50.0
+        cherry-picker n_epochs: integer 1..1000000, 10000
+    "#]]
+    .assert_eq(&told);
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
+use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
 /// Options of `dining-cryptographers`.
@@ -47,7 +47,7 @@ impl Rules for DiningCryptographers {
     const ID: &'static str = "dining-cryptographers";
     const DESCRIPTION: &'static str = "Find out whether one of you paid the bill, without finding out who.";
     const SEATS: RangeInclusive<usize> = 3..=10;
-    const OVERRIDABLE: &'static [&'static str] = &[];
+    const OVERRIDABLE: &'static [Setting] = &[];
     type Options = DiningCryptographersOptions;
 
     fn check(options: &DiningCryptographersOptions) -> Result<(), OptionsError> {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
+use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::{BadNumber, amounts_in};
@@ -41,7 +41,7 @@ impl Rules for Millionaire {
     const ID: &'static str = "millionaire";
     const DESCRIPTION: &'static str = "Find out which of you is richer, without giving away how rich you are.";
     const SEATS: RangeInclusive<usize> = PLAYERS..=PLAYERS;
-    const OVERRIDABLE: &'static [&'static str] = &[];
+    const OVERRIDABLE: &'static [Setting] = &[];
     type Options = MillionaireOptions;
 
     fn check(options: &MillionaireOptions) -> Result<(), OptionsError> {

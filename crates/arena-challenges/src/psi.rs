@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
+use arena_model::{
+    ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange, Table,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::{numbers_in, set_text};
@@ -48,7 +50,15 @@ impl Rules for Psi {
     const DESCRIPTION: &'static str =
         "Find the numbers that you and the others have in common, and give away nothing else.";
     const SEATS: RangeInclusive<usize> = 2..=10;
-    const OVERRIDABLE: &'static [&'static str] = &["range", "intersectionSize", "setSize"];
+    const OVERRIDABLE: &'static [Setting] = &[
+        Setting::new(
+            "range",
+            SettingRange::Wholes(0, u32::MAX as i64),
+            "The least and the greatest number that may be in a set; there have to be enough in between for all sets.",
+        ),
+        Setting::new("intersectionSize", SettingRange::Whole(0, MAX_SET as i64), "How many numbers are in all sets."),
+        Setting::new("setSize", SettingRange::Whole(0, MAX_SET as i64), "How many numbers each player has besides."),
+    ];
     type Options = PsiOptions;
 
     fn check(options: &PsiOptions) -> Result<(), OptionsError> {

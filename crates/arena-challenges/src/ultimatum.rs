@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
+use arena_model::{
+    ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange, Table,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::numbers::{BadNumber, amounts_in};
@@ -66,7 +68,19 @@ impl Rules for Ultimatum {
     const DESCRIPTION: &'static str =
         "Agree on how to split an amount, for more than the least that you would settle for.";
     const SEATS: RangeInclusive<usize> = 2..=10;
-    const OVERRIDABLE: &'static [&'static str] = &["total", "maxRounds", "reservationMax"];
+    const OVERRIDABLE: &'static [Setting] = &[
+        Setting::new("total", SettingRange::Whole(1, MAX_TOTAL as i64), "What is to be split."),
+        Setting::new(
+            "maxRounds",
+            SettingRange::Whole(1, MAX_ROUNDS as i64),
+            "Turns of each player after which there is no agreement any more.",
+        ),
+        Setting::new(
+            "reservationMax",
+            SettingRange::Whole(0, MAX_TOTAL as i64),
+            "The greatest reservation value that may be dealt, at most `total`.",
+        ),
+    ];
     type Options = UltimatumOptions;
 
     fn check(options: &UltimatumOptions) -> Result<(), OptionsError> {

@@ -3,6 +3,7 @@
 
 mod admin;
 mod agent;
+mod challenge;
 mod league;
 mod matches;
 mod play;
@@ -21,6 +22,7 @@ use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs};
+pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
@@ -213,7 +215,21 @@ Examples:
         #[command(subcommand)]
         verb: ReplayVerb,
     },
-    /// Challenges: look at them, make sessions of them, play.
+    /// Make a challenge of your own: begin it, check it, try it out. (To play in an arena: `arena challenges`.)
+    #[command(after_help = "\
+Examples:
+  arena challenge new number-duel   a folder to start from
+  arena challenge check number-duel what it gets wrong
+  arena challenge play number-duel  at this terminal, on all seats
+  arena serve --challenges .        an arena that has it
+
+docs/writing-challenges.md builds one from nothing. `arena challenges`, with an s, speaks to an arena: its sessions, joining, acting.")]
+    Challenge {
+        /// What to do.
+        #[command(subcommand)]
+        verb: ChallengeVerb,
+    },
+    /// The challenges of an arena: look at them, make sessions of them, play. (To write your own: `arena challenge`.)
     #[command(after_help = "\
 Examples:
   arena challenges metadata psi     rules, methods and number of players
@@ -405,7 +421,7 @@ pub enum LogFormat {
 /// What can be done with challenges.
 #[derive(Debug, Subcommand)]
 pub enum ChallengesVerb {
-    /// Print what can be played: rules, methods, number of players.
+    /// Print what can be played: rules, methods, number of players, options of sessions.
     #[command(after_help = "\
 Examples:
   arena challenges metadata
@@ -436,11 +452,12 @@ Examples:
     #[command(after_help = "\
 Examples:
   arena challenges create psi
-  arena challenges create psi --options '{\"setSize\": 5}'")]
+  arena challenges create psi --options '{\"setSize\": 5}'
+  arena challenges metadata psi      among the rest, its options: what each is for, its default and bounds")]
     Create {
         /// The challenge type, such as psi.
         name: String,
-        /// Options for this session, as far as the challenge type lets them be set.
+        /// Options for this session. Which there are, and what they may be, `arena challenges metadata NAME` says.
         #[arg(long, value_name = "JSON", value_parser = json_object)]
         options: Option<Map<String, Value>>,
     },

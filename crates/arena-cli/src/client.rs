@@ -331,6 +331,12 @@ impl Arena {
         self.post("/api/arena/message", body)
     }
 
+    /// Tells the arena what a step of one's play has cost. `report` has the fields of the wire.
+    pub fn report_usage(&self, session: &str, report: &Map<String, Value>) -> Result<Answer, CallError> {
+        let session = [("challengeId".to_owned(), json!(session))];
+        self.post_all("/api/arena/usage", session.into_iter().chain(report.clone()).collect())
+    }
+
     /// Messages of the operator's channel.
     pub fn operator_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
         self.sync("/api/arena/sync", channel, read)
@@ -388,9 +394,11 @@ impl Arena {
 
     /// A write. It carries a key of its own, so that sending it again after a lost answer doesn't do it twice.
     fn post<const N: usize>(&self, path: &str, fields: [(&str, Option<Value>); N]) -> Result<Answer, CallError> {
+        self.post_all(path, fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+    }
+
+    fn post_all(&self, path: &str, mut body: Map<String, Value>) -> Result<Answer, CallError> {
         let url = format!("{}{path}", self.url);
-        let mut body: Map<String, Value> =
-            fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         if let Some(from) = &self.from {
             body.insert("from".to_owned(), json!(from));
         }

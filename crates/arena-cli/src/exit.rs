@@ -39,6 +39,8 @@ pub enum Exit {
     BadTournament = 13,
     /// The endpoint of a language model can't be used: it refuses the key or the request, or doesn't answer.
     ModelFailed = 14,
+    /// A challenge has faults; `challenge check` told them. Or its folder holds no challenge at all.
+    FaultyChallenge = 15,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,
     /// Asked to terminate twice: stopped at once.
@@ -55,7 +57,7 @@ Exit codes:
     8  no such agent            9  agents can't be confined
    10  can't write a file      11  replay damaged or untrue
    12  the agent has faults    13  tournament damaged, in use or changed
-   14  no language model
+   14  no language model       15  the challenge has faults
   130, 143  called off by Ctrl-C, or stopped at once by a second one or a second SIGTERM";
 
 impl From<Exit> for ExitCode {

@@ -5,6 +5,7 @@ mod admin;
 mod agent;
 mod args;
 mod boards;
+mod challenge;
 mod challenges;
 mod chat;
 mod client;
@@ -67,6 +68,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
+        Verb::Challenge { verb } => challenge::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
         Verb::Scoring { name, sort, limit, offset } => {

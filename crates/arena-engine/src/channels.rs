@@ -103,6 +103,12 @@ impl Subscription {
         self.engine.read_from(self.live.as_ref(), self.channel, from, limit).await
     }
 
+    /// How many watch the session, or the public channel, this one included; each of a session's two channels counts by itself.
+    pub fn watchers(&self) -> usize {
+        let changed = self.live.as_ref().map_or(&self.engine.inner.public.changed, |live| &live.changed);
+        changed.receiver_count()
+    }
+
     /// Waits until the channel may have grown or its session changed since this was taken, or since the last call. Read
     /// between two calls, nothing is missed.
     pub async fn changed(&mut self) {

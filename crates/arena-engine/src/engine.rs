@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
     ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Seed, Session,
-    SessionFacts, SessionId, Timestamp, Transition, UserId,
+    SessionFacts, SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
@@ -18,7 +18,7 @@ use crate::bans::{Actor, Bans};
 use crate::environment::Environment;
 use crate::feed::Tail;
 use crate::live::{Live, LiveRef, LiveSessions};
-use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
+use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 
 /// How often a decision is taken anew when others were faster, before the caller is told to come again.
 pub(crate) const ATTEMPTS: usize = 16;
@@ -157,6 +157,24 @@ impl Engine {
         .await
     }
 
+    /// Notes what a player says that its play has cost.
+    ///
+    /// # Errors
+    /// If there is no such session, it has ended, the sender has no seat or is banned, or the store can't write.
+    pub async fn report_usage(
+        &self,
+        request: ReportUsage,
+        once: Option<Once>,
+        respond: Respond,
+    ) -> Result<String, EngineError> {
+        let ReportUsage { session: id, from, report } = request;
+        self.write(id, Actor::Speaker(from.clone()), once, respond, move |session, _, _, now| {
+            let Party::Player(from) = from else { return Err(UsageRefusal::NotAPlayer.into()) };
+            Ok(arena_model::report_usage(session, from, UsageReport { at: now, ..report.clone() })?)
+        })
+        .await
+    }
+
     /// Offers an invite on the public channel.
     ///
     /// # Errors
@@ -257,6 +275,11 @@ impl Engine {
     /// How many sessions a filter lets through.
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.inner.store.count_sessions(filter)
+    }
+
+    /// How many bytes the store takes on the disk.
+    pub fn store_bytes(&self) -> u64 {
+        self.inner.store.bytes()
     }
 
     /// Asks the store for something trivial: whether the engine can do its work.

@@ -23,5 +23,5 @@ pub use environment::Environment;
 pub use export::{Export, Exported};
 pub use feed::{Posted, Snapshot};
 pub use import::{Import, ImportReport, Skipped};
-pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, Respond, Written};
+pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 pub use users::ChangeProfile;

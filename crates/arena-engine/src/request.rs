@@ -2,7 +2,7 @@
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, RestoreError,
-    Session, SessionId, UserId,
+    Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
 };
 use arena_store::StoreError;
 use serde_json::{Map, Value};
@@ -37,6 +37,15 @@ pub struct Written<'w> {
     pub challenge: &'w dyn ChallengeType,
     /// The messages that were added.
     pub messages: &'w [ChatMessage],
+}
+
+impl Written<'_> {
+    /// What the reports of a player come to; `None` if it has no seat or has reported nothing.
+    pub fn usage_of(&self, player: &Party) -> Option<&UsageTotal> {
+        let Party::Player(invite) = player else { return None };
+        let seat = self.session.seat_of(*invite)?;
+        self.session.usage.get(seat.0).map(|usage| &usage.total)
+    }
 }
 
 /// A request to create a session.
@@ -83,6 +92,17 @@ pub struct Chat {
     pub content: String,
 }
 
+/// A player's word on what its play has cost.
+#[derive(Debug, Clone)]
+pub struct ReportUsage {
+    /// In which session.
+    pub session: SessionId,
+    /// Who reports; only players can.
+    pub from: Party,
+    /// What it has cost, checked. When it came is the engine's to say.
+    pub report: UsageReport,
+}
+
 /// Why the engine doesn't do what it is asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -127,6 +147,9 @@ pub enum EngineError {
     /// The text isn't said.
     #[error(transparent)]
     Chat(#[from] ChatError),
+    /// The report isn't taken.
+    #[error(transparent)]
+    Usage(#[from] UsageRefusal),
     /// The channel can't take more.
     #[error("the channel is full: it holds at most {limit} messages")]
     ChannelFull {

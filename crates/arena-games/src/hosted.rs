@@ -1,6 +1,7 @@
 //! The games as challenges of a server: what players are told of them.
 
-use arena_model::Hosted;
+use arena_model::SettingRange::{Real, Text, Whole};
+use arena_model::{Hosted, Setting, SettingRange, TURN_MS_SETTING};
 
 use crate::cherry_picker::CherryPicker;
 use crate::chess::Chess;
@@ -27,8 +28,19 @@ direction in which the snake went.
 - `score`: by player id.";
     const ACTIONS: &'static [(&'static str, &'static str)] =
         &[("move", "One step: `UP`, `RIGHT`, `DOWN` or `LEFT`, such as `{\"action\": \"move\", \"move\": \"UP\"}`.")];
-    const OVERRIDABLE: &'static [&'static str] =
-        &["players", "turnMs", "grid_width", "grid_height", "food_sources_to_spawn", "min_food_sources", "n_epochs"];
+    const OVERRIDABLE: &'static [Setting] = &[
+        Setting::new("players", Whole(2, 8), PLAYERS),
+        TURN_MS_SETTING,
+        Setting::new("grid_width", Whole(2, 64), "Width of the grid, in cells."),
+        Setting::new("grid_height", Whole(2, 64), "Height of the grid, in cells."),
+        Setting::new("food_sources_to_spawn", Whole(1, 1000), "How many foods there are after new ones have come."),
+        Setting::new(
+            "min_food_sources",
+            Whole(1, 1000),
+            "New foods come when there are fewer; at most `food_sources_to_spawn`.",
+        ),
+        Setting::new("n_epochs", Whole(1, 1_000_000), EPOCHS),
+    ];
     const CARD: (&'static str, &'static str) = ("#3f7d3a", "snake");
 }
 
@@ -54,7 +66,16 @@ claims it.";
             "Claim a draw in the position as it stands. Give a move beside it, in a list, to be played if the claim doesn't hold.",
         ),
     ];
-    const OVERRIDABLE: &'static [&'static str] = &["turnMs", "fen", "n_epochs"];
+    const OVERRIDABLE: &'static [Setting] = &[
+        TURN_MS_SETTING,
+        Setting::new("fen", Text, "Where it starts: a FEN of six fields."),
+        Setting::new(
+            "n_epochs",
+            // As far as all readers of JSON can count.
+            Whole(-1, (1 << 53) - 1),
+            "Moves of either side after which the game is a draw; -1 for as many as it takes, and 0 isn't possible.",
+        ),
+    ];
     const CARD: (&'static str, &'static str) = ("#6b5b45", "chess");
 
     fn write_public(&self, out: &mut Vec<u8>) {
@@ -62,26 +83,47 @@ claims it.";
     }
 }
 
-/// The constants of a map that whoever creates a session may choose.
-const MAP: &[&str] = &[
-    "players",
-    "turnMs",
-    "grid_width",
-    "grid_height",
-    "max_food_sources",
-    "take_food_max_distance",
-    "deposit_food_max_distance",
-    "actor_radius",
-    "attack_range",
-    "take_food_speed",
-    "spawn_actor_cost",
-    "make_base_cost",
-    "base_spawn_border_offset",
-    "actor_speed",
-    "actor_damage",
-    "actor_max_health",
-    "n_epochs",
-];
+/// What all say of the number of seats, and of the length of the game.
+const PLAYERS: &str = "How many play.";
+const EPOCHS: &str = "The game ends after so many epochs.";
+
+/// The options of a map with so many seats that whoever creates a session may choose. The bounds are those of
+/// [`Constants`](crate::foraging::Constants).
+const fn map(seats: i64) -> [Setting; 17] {
+    const LENGTH: SettingRange = Real(0.0, 1000.0);
+    const AMOUNT: SettingRange = Real(0.0, 1e6);
+    [
+        Setting::new("players", Whole(2, seats), PLAYERS),
+        TURN_MS_SETTING,
+        Setting::new("grid_width", Whole(10, 1000), "Width of the map."),
+        Setting::new("grid_height", Whole(10, 1000), "Height of the map."),
+        Setting::new("max_food_sources", Whole(1, 64), "New sources of food come when there are fewer."),
+        Setting::new("take_food_max_distance", LENGTH, "How near an actor has to be to take food from a source."),
+        Setting::new(
+            "deposit_food_max_distance",
+            LENGTH,
+            "How near an actor has to be to leave food in a base, or to be healed.",
+        ),
+        Setting::new("actor_radius", Real(0.0, 0.9), "Half the distance below which two actors collide."),
+        Setting::new("attack_range", LENGTH, "How near a victim has to be."),
+        Setting::new("take_food_speed", AMOUNT, "How much food an actor takes in an epoch."),
+        Setting::new("spawn_actor_cost", AMOUNT, "What a base pays for an actor."),
+        Setting::new("make_base_cost", AMOUNT, "What an actor pays for a base."),
+        Setting::new(
+            "base_spawn_border_offset",
+            Real(0.0, 0.4),
+            "How far the first bases are from the edges, as a share of the map's width and height.",
+        ),
+        Setting::new("actor_speed", LENGTH, "How far an actor goes in an epoch."),
+        Setting::new("actor_damage", AMOUNT, "How much health an attack takes."),
+        Setting::new(
+            "actor_max_health",
+            Real(1.0, 1e6),
+            "The health with which actors and bases begin, and the most that they can have.",
+        ),
+        Setting::new("n_epochs", Whole(1, 1_000_000), EPOCHS),
+    ]
+}
 
 const MOVE: (&str, &str) = (
     "move",
@@ -129,7 +171,7 @@ the end of an epoch collide, one's own too: the one that carries less survives a
 drawn. What dies of an attack takes its food with it. At most 32 actors and 8 bases each.";
     const ACTIONS: &'static [(&'static str, &'static str)] =
         &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, ATTACK, MAKE_BASE];
-    const OVERRIDABLE: &'static [&'static str] = MAP;
+    const OVERRIDABLE: &'static [Setting] = &map(4);
     const CARD: (&'static str, &'static str) = ("#b3622d", "basket");
 }
 
@@ -151,6 +193,6 @@ Each actor and each base does one thing in an epoch, the first that it can do. A
 the end of an epoch collide: the one that carries less survives and gets the other's food; between equals lots are drawn. At most 32 \
 actors and 8 bases.";
     const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
-    const OVERRIDABLE: &'static [&'static str] = MAP;
+    const OVERRIDABLE: &'static [Setting] = &map(8);
     const CARD: (&'static str, &'static str) = ("#a3324a", "cherry");
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::{Operator, Seed};
@@ -49,6 +49,75 @@ pub struct Method {
     pub description: String,
 }
 
+/// An option of a session that whoever creates it may choose.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ChallengeOption {
+    /// Its name: a key of `options`.
+    pub name: &'static str,
+    /// What it is for.
+    pub description: &'static str,
+    /// What a value has to be, in the words of JSON Schema: `integer`, `number`, `string` or `array`.
+    #[serde(rename = "type")]
+    #[schema(rename = "type")]
+    pub kind: &'static str,
+    /// What it is here, unless somebody chooses.
+    pub default: Value,
+    /// The least value, where there is one that doesn't depend on other options; of an array, each item's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub minimum: Option<Number>,
+    /// The greatest value, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub maximum: Option<Number>,
+}
+
+/// What rules say of an option that may be chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+    /// What it can be.
+    pub range: SettingRange,
+}
+
+/// What the value of an option can be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SettingRange {
+    /// A whole number, within these bounds.
+    Whole(i64, i64),
+    /// A number, within these bounds.
+    Real(f64, f64),
+    /// A text.
+    Text,
+    /// A list of whole numbers, each within these bounds.
+    Wholes(i64, i64),
+}
+
+impl Setting {
+    /// An option, with what it is for.
+    pub const fn new(name: &'static str, range: SettingRange, about: &'static str) -> Setting {
+        Setting { name, about, range }
+    }
+
+    fn describe(&self, default: Value) -> ChallengeOption {
+        let Setting { name, about: description, range } = *self;
+        let real = |number: f64| match number.fract() == 0.0 {
+            true => Some(Number::from(number as i64)),
+            false => Number::from_f64(number),
+        };
+        let (kind, minimum, maximum) = match range {
+            SettingRange::Whole(least, most) => ("integer", Some(least.into()), Some(most.into())),
+            SettingRange::Real(least, most) => ("number", real(least), real(most)),
+            SettingRange::Text => ("string", None, None),
+            SettingRange::Wholes(least, most) => ("array", Some(least.into()), Some(most.into())),
+        };
+        ChallengeOption { name, description, kind, default, minimum, maximum }
+    }
+}
+
 /// Somebody to be credited with a challenge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Author {
@@ -81,6 +150,11 @@ pub trait ChallengeType: Send + Sync {
 
     /// What is told about it.
     fn metadata(&self) -> &ChallengeMetadata;
+
+    /// The options that whoever creates a session may choose, with what they are here.
+    fn options(&self) -> &[ChallengeOption] {
+        &[]
+    }
 
     /// The options of a new session: the arena's, with `overrides` of whoever creates it.
     ///
@@ -115,7 +189,7 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     const SEATS: RangeInclusive<usize>;
 
     /// Options that whoever creates a session may choose. The others are the arena's to set.
-    const OVERRIDABLE: &'static [&'static str];
+    const OVERRIDABLE: &'static [Setting];
 
     /// The options, with their defaults. Unknown ones should be denied.
     type Options: Default + Serialize + DeserializeOwned + Send + Sync;
@@ -129,6 +203,14 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
     /// What is told about the challenge when it is played with these options.
     fn metadata(options: &Self::Options) -> ChallengeMetadata;
 
+    /// The values of all options, by name, those that were left out included.
+    fn values(options: &Self::Options) -> Map<String, Value> {
+        match serde_json::to_value(options) {
+            Ok(Value::Object(values)) => values,
+            other => unreachable!("options are a JSON object: {other:?}"),
+        }
+    }
+
     /// A new game. The options have been checked.
     fn deal(options: &Self::Options, seed: &Seed) -> Self;
 }
@@ -136,6 +218,7 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
 /// A [`ChallengeType`] made of [`Rules`].
 pub struct Builtin<R: Rules> {
     options: Map<String, Value>,
+    choices: Vec<ChallengeOption>,
     metadata: ChallengeMetadata,
     rules: PhantomData<fn() -> R>,
 }
@@ -148,8 +231,11 @@ impl<R: Rules> Builtin<R> {
     pub fn new(options: &Map<String, Value>) -> Result<Self, OptionsError> {
         let options = Self::parse(&Value::Object(options.clone()))?;
         let metadata = R::metadata(&options);
+        let values = R::values(&options);
+        let value = |name: &str| values.get(name).cloned().unwrap_or_default();
+        let choices = R::OVERRIDABLE.iter().map(|setting| setting.describe(value(setting.name))).collect();
         match serde_json::to_value(&options) {
-            Ok(Value::Object(options)) => Ok(Builtin { options, metadata, rules: PhantomData }),
+            Ok(Value::Object(options)) => Ok(Builtin { options, choices, metadata, rules: PhantomData }),
             _ => Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID))),
         }
     }
@@ -170,11 +256,16 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         &self.metadata
     }
 
+    fn options(&self) -> &[ChallengeOption] {
+        &self.choices
+    }
+
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
         let mut options = self.options.clone();
         for (name, value) in overrides {
-            if !R::OVERRIDABLE.contains(&name.as_str()) {
-                let allowed = if R::OVERRIDABLE.is_empty() { "none".to_owned() } else { R::OVERRIDABLE.join(", ") };
+            if !R::OVERRIDABLE.iter().any(|setting| setting.name == name) {
+                let names: Vec<&str> = R::OVERRIDABLE.iter().map(|setting| setting.name).collect();
+                let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(OptionsError(format!(
                     "option {name} can't be set for a session of {}; allowed: {allowed}",
                     R::ID
@@ -190,7 +281,7 @@ impl<R: Rules> ChallengeType for Builtin<R> {
     }
 
     fn seats(&self, options: &Value) -> usize {
-        match R::OVERRIDABLE.contains(&"players") {
+        match R::OVERRIDABLE.iter().any(|setting| setting.name == "players") {
             true => R::metadata(&R::Options::deserialize(options).expect("resolve() made these options")).players,
             false => self.metadata.players,
         }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::challenge::OptionsError;
+use crate::challenge::{OptionsError, Setting, SettingRange};
 use crate::game::{Actions, AgentId, Events, Forfeit, Game, Rejected, Setup, TimeLimits, Verdict, reason};
 use crate::{ChallengeMetadata, MAX_ACTIONS, Method, Operator, Rejection, Rules, Seat, Seed, Table};
 
@@ -38,7 +38,7 @@ pub trait Hosted: Game + Serialize + DeserializeOwned {
     /// Its actions: the name of each, and what it does.
     const ACTIONS: &'static [(&'static str, &'static str)];
     /// The constants that whoever creates a session may choose.
-    const OVERRIDABLE: &'static [&'static str];
+    const OVERRIDABLE: &'static [Setting];
     /// Colour and icon of its card.
     const CARD: (&'static str, &'static str);
 
@@ -62,6 +62,13 @@ const TURN_MS: u64 = 120_000;
 
 /// The bounds of the time for an answer, in milliseconds: a second to a week.
 const TURNS_MS: std::ops::RangeInclusive<u64> = 1_000..=7 * 24 * 3_600_000;
+
+/// The option that all hosted games have.
+pub const TURN_MS_SETTING: Setting = Setting::new(
+    "turnMs",
+    SettingRange::Whole(*TURNS_MS.start() as i64, *TURNS_MS.end() as i64),
+    "Milliseconds for an answer; whoever is silent for longer is out.",
+);
 
 impl<G: Game> Default for GameOptions<G> {
     fn default() -> GameOptions<G> {
@@ -133,7 +140,7 @@ pub struct GameOperator<G: Hosted> {
 
 impl<G: Hosted> Rules for GameOperator<G> {
     const ID: &'static str = G::CHALLENGE;
-    const OVERRIDABLE: &'static [&'static str] = G::OVERRIDABLE;
+    const OVERRIDABLE: &'static [Setting] = G::OVERRIDABLE;
     const DESCRIPTION: &'static str = G::DESCRIPTION;
     const SEATS: std::ops::RangeInclusive<usize> = {
         let least = if *G::SEATS.start() < 2 { 2 } else { *G::SEATS.start() };
@@ -208,6 +215,18 @@ impl<G: Hosted> Rules for GameOperator<G> {
             tags: Some(vec!["game".to_owned(), format!("{players}-player")]),
             url: None,
         }
+    }
+
+    fn values(options: &GameOptions<G>) -> Map<String, Value> {
+        let agents = (1..=options.players).map(|number| format!("player {number}").parse().expect("an id"));
+        let game = options.start(Seed::from_number(0), agents.collect()).expect("the options were checked");
+        let mut values = match serde_json::to_value(game.config()) {
+            Ok(Value::Object(config)) => config,
+            other => unreachable!("a config is an object: {other:?}"),
+        };
+        values.insert("players".to_owned(), options.players.into());
+        values.insert("turnMs".to_owned(), options.turn_ms.into());
+        values
     }
 
     fn deal(options: &GameOptions<G>, _seed: &Seed) -> GameOperator<G> {

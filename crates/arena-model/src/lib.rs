@@ -16,15 +16,19 @@ mod score;
 mod scoring;
 mod seed;
 mod session;
+mod usage;
 mod user;
 mod view;
 
-pub use challenge::{Author, Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, RestoreError, Rules};
+pub use challenge::{
+    Author, Builtin, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError, RestoreError, Rules,
+    Setting, SettingRange,
+};
 pub use game::{
     Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, Offer, Rejected, Setup, TimeLimits,
     UpdateMode, Verdict,
 };
-pub use game_operator::{GameOperator, GameOptions, Hosted};
+pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
@@ -38,8 +42,9 @@ pub use scoring::{
 pub use seed::{Seed, SeedRng};
 pub use session::{
     ActError, After, ChatError, Ending, House, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
-    Transition, act, announce, chat, join, open, wake,
+    Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
 };
+pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};
 pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};
 pub use view::{
     GameEndedView, MessageView, SessionView, Viewer, game_ended, identities, redact, reveal_message, reveal_session,

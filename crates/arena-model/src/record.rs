@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::{
-    Attribution, Channel, ChatMessage, ContentHash, Ending, GameCategory, InviteCode, Occupant, Party, Phase,
-    ProfileText, ProfileTextError, Score, Seat, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UserId,
-    UserProfile,
+    Attribution, Channel, ChatMessage, ContentHash, Ending, GameCategory, InviteCode, MOST_REPORTS, Occupant, Party,
+    Phase, ProfileText, ProfileTextError, Score, Seat, SeatUsage, Seed, Session, SessionFacts, SessionId, Status,
+    Timestamp, UsageError, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
 /// What a record is about.
@@ -217,7 +217,36 @@ struct StateLine {
     #[serde(default)]
     attributions: Vec<AttributionLine>,
     #[serde(default)]
+    reported_usage: Vec<UsageLine>,
+    #[serde(default)]
     abandoned: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct UsageLine {
+    #[serde(flatten)]
+    total: UsageTotal,
+    #[serde(default)]
+    list: Vec<UsageReport>,
+}
+
+/// `seats`: how many are taken.
+fn usage_of(lines: Vec<UsageLine>, seats: usize) -> Result<Vec<SeatUsage>, RecordError> {
+    if lines.len() > seats {
+        return Err(malformed("state.reportedUsage has more seats than there are players"));
+    }
+    let wrong = |error: UsageError| malformed(format!("state.reportedUsage: {error}"));
+    lines
+        .into_iter()
+        .map(|UsageLine { total, list: reports }| {
+            total.check().map_err(wrong)?;
+            reports.iter().try_for_each(UsageReport::check).map_err(wrong)?;
+            if reports.len() > MOST_REPORTS {
+                return Err(malformed(format!("state.reportedUsage lists more than {MOST_REPORTS} reports of a seat")));
+            }
+            Ok(SeatUsage { total, reports })
+        })
+        .collect()
 }
 
 #[derive(Deserialize)]
@@ -268,7 +297,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
         options: Value::Object(line.options.unwrap_or_default()),
         invites: codes("invites", &line.invites)?,
     };
-    let StateLine { scores, players, player_identities, attributions, .. } = line.state;
+    let StateLine { scores, players, player_identities, attributions, reported_usage, .. } = line.state;
     let seats = seats_of(&facts.invites, &players, player_identities)?;
     if scores.len() != facts.invites.len() {
         return Err(malformed("state.scores doesn't have a score for each of the invites"));
@@ -282,6 +311,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     let names: BTreeMap<String, usize> =
         seats.iter().enumerate().map(|(seat, occupant)| (occupant.invite.to_string(), seat)).collect();
     let attributions = attributions.into_iter().map(|line| attribution_of(line, &names)).collect::<Result<_, _>>()?;
+    let usage = Arc::new(usage_of(reported_usage, seats.len())?);
     let state = line.game_state.map_or("{}", RawValue::get);
     if state.len() + facts.options.to_string().len() > STATE_BYTES {
         return Err(malformed(format!("gameState and options are longer than {STATE_BYTES} bytes")));
@@ -296,6 +326,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
         announced: Vec::new(),
         scores,
         attributions,
+        usage,
         deadline: None,
         wake_at: None,
         state: state.to_owned(),

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Attribution, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection, RestoreError,
-    Score, Seat, Seed, SessionId, Table, Timestamp, UserId,
+    Score, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
 };
 
 /// What never changes about a session.
@@ -121,6 +121,8 @@ pub struct Session {
     pub scores: Vec<Score>,
     /// What players did to each other.
     pub attributions: Vec<Attribution>,
+    /// What players say that their play has cost, by seat, as far as anybody has said so. Secret until the end.
+    pub usage: Arc<Vec<SeatUsage>>,
     /// When the operator wants to be woken.
     pub deadline: Option<Timestamp>,
     /// When somebody has to look at the session although nobody calls: never later than it is due (see [`wake`]).
@@ -230,6 +232,17 @@ pub enum ChatError {
 /// Why a session that isn't over has a seed.
 const SEEDED: &str = "only a session that was imported after its end may lack a seed";
 
+/// Why a report of what a player's play has cost isn't taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UsageRefusal {
+    /// The sender has no seat.
+    #[error("Player not found.")]
+    NotAPlayer,
+    /// The session is over, and what is told of it stays as it is.
+    #[error("the session has ended; what it has cost is reported before")]
+    Ended,
+}
+
 /// A new session: seats empty, cards dealt.
 pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patience) -> Session {
     let seed = facts.seed.as_ref().expect(SEEDED);
@@ -242,6 +255,7 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
         announced: Vec::new(),
         scores: vec![Score::default(); size],
         attributions: Vec::new(),
+        usage: Arc::default(),
         deadline: None,
         wake_at: patience.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
         state,
@@ -353,6 +367,25 @@ pub fn chat(
     let channel = Channel::Chat(session.facts.id);
     let draft = Draft { channel, from, to, content: content.to_owned(), method: None };
     Ok(Transition { after: After::Stays, drafts: vec![draft] })
+}
+
+/// A player says what its play has cost. Nobody else learns of it before the end, and no deadline moves.
+///
+/// # Errors
+/// [`UsageRefusal`] if the sender has no seat, or the session has ended.
+pub fn report_usage(session: &Session, from: InviteCode, report: UsageReport) -> Result<Transition, UsageRefusal> {
+    let Seat(seat) = session.seat_of(from).ok_or(UsageRefusal::NotAPlayer)?;
+    if session.status() == Status::Ended {
+        return Err(UsageRefusal::Ended);
+    }
+    let mut after = session.clone();
+    after.version += 1;
+    let usage = Arc::make_mut(&mut after.usage);
+    if usage.len() <= seat {
+        usage.resize_with(seat + 1, SeatUsage::default);
+    }
+    usage[seat].add(report);
+    Ok(Transition { after: After::Becomes(Box::new(after)), drafts: Vec::new() })
 }
 
 /// Offers an invite on the public channel, so that somebody may take it.

@@ -1,6 +1,6 @@
 //! What is known of users, and the part of it that they say themselves.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::UserId;
@@ -31,8 +31,8 @@ impl UserProfile {
 }
 
 /// What a user says of itself: 0 to [`ProfileText::MAX_BYTES`] bytes without control characters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 200)]
 pub struct ProfileText(String);
 
@@ -48,6 +48,20 @@ impl ProfileText {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<ProfileText> for String {
+    fn from(text: ProfileText) -> String {
+        text.0
+    }
+}
+
+impl TryFrom<String> for ProfileText {
+    type Error = ProfileTextError;
+
+    fn try_from(text: String) -> Result<Self, ProfileTextError> {
+        text.parse()
     }
 }
 

@@ -17,7 +17,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
     Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Seed, Session, Status, Timestamp,
-    UserId, UserProfile,
+    UsageReport, UsageTotal, UserId, UserProfile,
 };
 
 /// Who is looking.
@@ -95,9 +95,24 @@ struct StateView<'s> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [AttributionView], required = false)]
     attributions: Vec<AttributionView<'s>>,
+    /// What players say that their play has cost, by seat; nobody verifies it. There from the end on, if anybody has said so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = [SeatUsageView], required = false)]
+    reported_usage: Vec<SeatUsageView<'s>>,
     /// Whether it was broken off since nothing happened any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     abandoned: Option<bool>,
+}
+
+/// What the player at one seat says that its play has cost.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReportedUsage)]
+struct SeatUsageView<'s> {
+    #[serde(flatten)]
+    total: &'s UsageTotal,
+    /// The first 500 reports one by one; in the administrator's export only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list: Option<&'s [UsageReport]>,
 }
 
 /// A record that one player caused something to happen to another.
@@ -137,25 +152,37 @@ pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
                 Viewer::Nobody | Viewer::Player(_) => false,
             }
     };
-    session_view(session, shows_invite, ended, ended || viewer == Viewer::Creator)
+    let told = if ended { Told::Ending } else { Told::Nothing };
+    session_view(session, shows_invite, told, ended || viewer == Viewer::Creator)
 }
 
 /// A session with all there is to it, whatever its phase. For the administrator's export only.
 pub fn reveal_session(session: &Session) -> SessionView<'_> {
-    session_view(session, |_| true, true, true)
+    session_view(session, |_| true, Told::Everything, true)
 }
 
-/// `told`: whether what is secret until the end is shown.
+/// What a view of a session tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Nothing that is secret until the end.
+    Nothing,
+    /// What all may see from the end on.
+    Ending,
+    /// That, and what would be too long to be shown to everybody.
+    Everything,
+}
+
 fn session_view(
     session: &Session,
     shows_invite: impl Fn(InviteCode) -> bool,
-    told: bool,
+    told: Told,
     shows_scores: bool,
 ) -> SessionView<'_> {
     let facts = &*session.facts;
     let invite_text =
         |invite: &InviteCode| if shows_invite(*invite) { invite.to_string() } else { "inv_hidden".to_owned() };
-    let game_state = if told { session.state.as_str() } else { "{}" };
+    let is_told = told != Told::Nothing;
+    let game_state = if is_told { session.state.as_str() } else { "{}" };
     SessionView {
         id: facts.id.to_string(),
         name: &facts.challenge,
@@ -170,18 +197,20 @@ fn session_view(
         },
         seed_commitment: facts.seed.as_ref().map(Seed::commitment),
         options: &facts.options,
-        seed: facts.seed.as_ref().filter(|_| told).map(Seed::reveal),
+        seed: facts.seed.as_ref().filter(|_| is_told).map(Seed::reveal),
     }
 }
 
-fn state_view(session: &Session, told: bool, shows_scores: bool) -> StateView<'_> {
+fn state_view(session: &Session, told: Told, shows_scores: bool) -> StateView<'_> {
     let player = |seat: crate::Seat| session.seats[seat.0].invite.to_string();
     let (completed_at, ending) = match session.phase {
         Phase::Ended { at, ending, .. } => (Some(at), Some(ending)),
         Phase::Open | Phase::Active => (None, None),
     };
-    let identities = session.seats.iter().filter(|_| told);
-    let attributions = session.attributions.iter().filter(|_| told);
+    let is_told = told != Told::Nothing;
+    let identities = session.seats.iter().filter(|_| is_told);
+    let attributions = session.attributions.iter().filter(|_| is_told);
+    let usage = session.usage.iter().filter(|_| is_told);
     StateView {
         status: session.status().as_str(),
         completed_at,
@@ -198,13 +227,20 @@ fn state_view(session: &Session, told: bool, shows_scores: bool) -> StateView<'_
                 kind: &attribution.kind,
             })
             .collect(),
+        reported_usage: usage
+            .map(|usage| SeatUsageView {
+                total: &usage.total,
+                list: (told == Told::Everything).then_some(usage.reports.as_slice()),
+            })
+            .collect(),
         abandoned: (ending == Some(Ending::Abandoned)).then_some(true),
     }
 }
 
 /// What is announced of a session that has ended; `None` while it hasn't. `profiles` are those of [`identities`].
 pub fn game_ended<'s>(session: &'s Session, profiles: &'s BTreeMap<UserId, UserProfile>) -> Option<GameEndedView<'s>> {
-    (session.status() == Status::Ended).then(|| GameEndedView { state: state_view(session, true, true), profiles })
+    (session.status() == Status::Ended)
+        .then(|| GameEndedView { state: state_view(session, Told::Ending, true), profiles })
 }
 
 /// Everybody whose identity is visible in these sessions.

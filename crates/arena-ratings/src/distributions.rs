@@ -48,15 +48,20 @@ pub(crate) fn student_quantile(freedom: f64) -> f64 {
     if freedom > MANY {
         return Z;
     }
+    student_quantile_at(freedom, 1.0 - LEVEL)
+}
+
+/// The same for another share of cases, `outside`, of at most 5 in 100.
+pub(crate) fn student_quantile_at(freedom: f64, outside: f64) -> f64 {
     // The distribution's tails only fall, so halving an interval finds it, always by the same steps.
     let (mut low, mut high) = (Z, 2.0 * Z);
-    while student_outside(high, freedom) > 1.0 - LEVEL {
+    while student_outside(high, freedom) > outside {
         low = high;
         high *= 2.0;
     }
     for _ in 0..48 {
         let middle = 0.5 * (low + high);
-        if student_outside(middle, freedom) > 1.0 - LEVEL {
+        if student_outside(middle, freedom) > outside {
             low = middle;
         } else {
             high = middle;

@@ -26,8 +26,8 @@ pub use ratings::{Rating, Ratings};
 pub use reproduce::command;
 pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title};
 pub use svg::{
-    Axes, Estimate, Picture, Point, cross_table_picture, pareto_front, picture_style, progress_picture,
-    ratings_picture, scatter,
+    Axes, Course, Curve, Estimate, Picture, Point, Theme, cross_table_picture, over_time, pareto_front, picture_style,
+    progress_picture, ratings_picture, scatter,
 };
 pub use text::{number_of, printable, shell_word, utc};
 

@@ -6,11 +6,13 @@
 
 mod cross;
 mod intervals;
+mod over_time;
 mod progress;
 mod scatter;
 
 pub use cross::cross_table_picture;
 pub use intervals::ratings_picture;
+pub use over_time::{Course, Curve, over_time};
 pub use progress::progress_picture;
 pub use scatter::{Axes, Estimate, Point, pareto_front, scatter};
 
@@ -100,14 +102,48 @@ fn tones() -> impl Iterator<Item = Tone> {
 
 /// The style sheet of all pictures: that they fit where there is little room, and what they are on dark pages.
 pub fn picture_style() -> String {
-    let dark: String = tones()
-        .map(|Tone { light, dark }| {
+    style_of(Theme::Auto)
+}
+
+/// On which pages a picture that stands alone is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Theme {
+    /// On light ones and dark ones, as the reader's screen is.
+    #[default]
+    Auto,
+    /// On light pages, whatever the screen.
+    Light,
+    /// On dark pages.
+    Dark,
+}
+
+impl Theme {
+    /// The theme of a name: `auto`, `light` or `dark`.
+    pub fn of(name: &str) -> Option<Theme> {
+        match name {
+            "auto" => Some(Theme::Auto),
+            "light" => Some(Theme::Light),
+            "dark" => Some(Theme::Dark),
+            _ => None,
+        }
+    }
+}
+
+fn style_of(theme: Theme) -> String {
+    let dark = || -> String {
+        let rule = |Tone { light, dark }| {
             format!(
                 ".picture [fill=\"#{light:06X}\"]{{fill:#{dark:06X}}}.picture [stroke=\"#{light:06X}\"]{{stroke:#{dark:06X}}}"
             )
-        })
-        .collect();
-    format!(".picture{{max-width:100%;height:auto}}@media screen and (prefers-color-scheme:dark){{{dark}}}")
+        };
+        tones().map(rule).collect()
+    };
+    let fits = ".picture{max-width:100%;height:auto}";
+    match theme {
+        Theme::Auto => format!("{fits}@media screen and (prefers-color-scheme:dark){{{}}}", dark()),
+        Theme::Light => fits.to_owned(),
+        Theme::Dark => format!("{fits}{}", dark()),
+    }
 }
 
 /// A picture.
@@ -126,7 +162,12 @@ pub struct Picture {
 impl Picture {
     /// A picture as a file of its own, also for an `img` of a page or a README. It brings its style along.
     pub fn to_file(&self) -> String {
-        self.markup(Some(&picture_style())) + "\n"
+        self.to_file_for(Theme::Auto)
+    }
+
+    /// [`Picture::to_file`] for pages of one theme.
+    pub fn to_file_for(&self, theme: Theme) -> String {
+        self.markup(Some(&style_of(theme))) + "\n"
     }
 
     /// A picture as an element of a page that has [`picture_style`].

@@ -6,6 +6,7 @@ use arena_engine::Engine;
 use tokio::sync::watch;
 
 use crate::auth::Auth;
+use crate::house::House;
 use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::rates::Rates;
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) auth: Option<Auth>,
     /// Nothing where none are played.
     pub(crate) tournaments: Option<Tournaments>,
+    /// Set where there are opponents for whoever asks.
+    pub(crate) house: OnceLock<House>,
     pub(crate) rates: Rates,
     pub(crate) metrics: Metrics,
     /// Made when it is first asked for.
@@ -54,6 +57,7 @@ impl Arena {
             settings,
             auth,
             tournaments,
+            house: OnceLock::new(),
             rates,
             metrics,
             description: OnceLock::new(),

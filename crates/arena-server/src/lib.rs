@@ -8,6 +8,7 @@ mod arena;
 mod auth;
 mod authority;
 mod error;
+mod house;
 mod identity;
 mod mcp;
 mod metrics;
@@ -24,6 +25,7 @@ mod web;
 
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;
+pub use house::{House, HouseSeat};
 pub use secret::SecretFileError;
 pub use server::{ServeError, Server, StartError};
 pub use settings::{

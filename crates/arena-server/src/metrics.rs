@@ -70,7 +70,7 @@ impl Metrics {
     }
 }
 
-/// Counts sessions when it is asked.
+/// Counts sessions, and bytes of the store, when it is asked.
 struct Sessions(Engine);
 
 impl std::fmt::Debug for Sessions {
@@ -92,6 +92,9 @@ impl Collector for Sessions {
                 ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
             }
         }
-        Ok(())
+        let bytes = ConstGauge::new(i64::try_from(self.0.store_bytes()).unwrap_or(i64::MAX));
+        let encoder =
+            encoder.encode_descriptor("store_bytes", "Bytes of the store on the disk", None, bytes.metric_type())?;
+        bytes.encode(encoder)
     }
 }

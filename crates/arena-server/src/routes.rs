@@ -18,6 +18,7 @@ mod skill;
 mod stream;
 mod sync;
 mod tournaments;
+mod usage;
 mod users;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -36,7 +37,7 @@ use crate::mcp::{self, Endpoint, ToolSet};
 use crate::openapi::Description;
 use crate::request::address_of;
 use crate::web;
-pub(crate) use agents::AgentView;
+pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;
@@ -67,6 +68,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(invites::find_invite),
         routes!(join::join_session),
         routes!(act::act_in_session),
+        routes!(usage::report_usage),
         routes!(sync::sync_operator),
         routes!(chat::send_chat),
         routes!(sync::sync_chat),
@@ -278,6 +280,7 @@ mod tests {
                 ("GET", "/invites/x"),
                 ("POST", "/arena/join"),
                 ("POST", "/arena/message"),
+                ("POST", "/arena/usage"),
                 ("GET", "/arena/sync?channel=x"),
                 ("POST", "/chat/send"),
                 ("GET", "/chat/sync?channel=x"),

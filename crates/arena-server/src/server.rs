@@ -22,6 +22,7 @@ use tower_http::cors::{Any, Cors, CorsLayer};
 use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
 use crate::auth::{Auth, AuthError, secret};
+use crate::house::House;
 use crate::request::Peer;
 use crate::routes;
 use crate::settings::{Settings, SettingsError};
@@ -153,6 +154,12 @@ impl Server {
     /// The administrator's token, if there was none in the data folder and this start has made it: to be told once.
     pub fn new_admin_token(&self) -> Option<&AdminToken> {
         self.new_admin_token.as_ref()
+    }
+
+    /// Offers opponents to those who ask for one. A house that is there stays.
+    pub fn offer(&self, house: House) {
+        // Only one is ever offered by those who start servers.
+        let _ = self.arena.house.set(house);
     }
 
     /// The address that it listens on.

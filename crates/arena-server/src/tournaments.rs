@@ -7,11 +7,13 @@ mod agents;
 mod facts;
 mod folder;
 mod id;
+mod outcome;
 mod plan;
 mod redact;
 mod refusal;
 mod runner;
 mod settings;
+mod shown;
 mod unpack;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -32,21 +34,28 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use facts::OnceFacts;
 use runner::Current;
+use shown::Shelf;
 
 pub(crate) use agents::{Source, steers};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
+pub(crate) use outcome::Outcome;
 pub(crate) use plan::Order;
 pub(crate) use refusal::Refusal;
 pub(crate) use runner::Runner;
 pub use settings::{Creators, TournamentSettings, Uploaders};
+pub(crate) use shown::ShownReplay;
 
 /// Folders in the data folder.
 const AGENTS: &str = "agents";
 const TOURNAMENTS: &str = "tournaments";
+const SHOWN: &str = "replays-shown";
 
 /// Records that are kept in memory, for those who look again and again.
 const RECORDS: usize = 4;
+
+/// Outcomes that are kept in memory: each is small beside its record, and those of an agent's tournaments are looked at together.
+const OUTCOMES: usize = 256;
 
 /// Requests that read journals and replays, or unpack uploads, at a time. Others wait, and play elsewhere isn't slowed.
 const AT_ONCE: usize = 2;
@@ -74,6 +83,8 @@ struct Shared {
     state: Mutex<State>,
     /// Something was queued, let go of, or is to end.
     changed: Condvar,
+    /// Replays that somebody looks at.
+    shelf: Shelf,
     reading: Semaphore,
     uploading: Arc<Semaphore>,
 }
@@ -87,6 +98,7 @@ struct State {
     queue: VecDeque<TournamentId>,
     current: Option<Current>,
     records: LruCache<TournamentId, (usize, Arc<Record>)>,
+    outcomes: LruCache<TournamentId, (usize, Arc<Outcome>)>,
     is_stopping: bool,
 }
 
@@ -160,6 +172,8 @@ impl Tournaments {
             prepared.map_err(refuse)
         };
         let ((agents, kept_agents), (tournaments, kept)) = (open(AGENTS)?, open(TOURNAMENTS)?);
+        let shelf = Shelf::open(data.join(SHOWN))
+            .map_err(|source| TournamentsError::Folder { folder: data.join(SHOWN).display().to_string(), source })?;
         let mut state = State {
             agents: BTreeMap::new(),
             tournaments: BTreeMap::new(),
@@ -167,6 +181,7 @@ impl Tournaments {
             queue: VecDeque::new(),
             current: None,
             records: LruCache::new(RECORDS),
+            outcomes: LruCache::new(OUTCOMES),
             is_stopping: false,
         };
         for folder in kept_agents {
@@ -199,6 +214,7 @@ impl Tournaments {
             making: Mutex::new(()),
             state: Mutex::new(state),
             changed: Condvar::new(),
+            shelf,
             reading: Semaphore::new(AT_ONCE),
             uploading: Arc::new(Semaphore::new(AT_ONCE)),
         }));
@@ -501,8 +517,10 @@ impl Tournaments {
         }
         state.tournaments.remove(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
         state.records.remove(&id);
+        state.outcomes.remove(&id);
         state.made.retain(|_, made| !matches!(made.thing, Thing::Tournament(made) if made == id));
         drop(state);
+        self.0.shelf.forget(id);
         folder::remove(&self.folder_of(id))?;
         Ok(())
     }

@@ -4,13 +4,19 @@
 //! (`seen.rs`); what it can do, the HTTP interface can do as well. Every page can be read without a script; scripts keep it up to
 //! date and draw boards. Pages aren't part of the description of the interface, since they are made for eyes and may change.
 
+mod admin;
+mod agents;
 mod assets;
 mod board;
 mod challenges;
+mod events;
 mod form;
+mod history;
 mod home;
 mod layout;
 mod play;
+mod plots;
+mod replays;
 mod seen;
 mod sessions;
 mod tournaments;
@@ -26,8 +32,8 @@ use maud::{Markup, html};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::{Get, Query};
-pub(crate) use layout::head;
 use layout::{Page, Place};
+pub(crate) use layout::{explained, head, top};
 
 /// What a page may do: show what this server itself sends, and ask this server. Texts of players can't become more than text.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -39,16 +45,28 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
+        ("/admin", get(admin::show)),
         ("/style.css", get(assets::style)),
-        ("/web/{file}", get(assets::file)),
+        ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create)),
         ("/sessions/{id}", get(sessions::show)),
+        ("/sessions/{id}/replay", get(events::show)),
+        ("/sessions/{id}/events", get(events::list)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/tournaments", get(tournaments::list)),
         ("/tournaments/{id}", get(tournaments::show)),
-        ("/agents", get(tournaments::agents)),
+        ("/tournaments/{id}/matches/{number}/replay", get(replays::show)),
+        ("/tournaments/{id}/matches/{number}/replay.jsonl", get(replays::file)),
+        ("/tournaments/{id}/matches/{number}/replay.index", get(replays::index)),
+        ("/tournaments/{id}/matches/{number}/replay.json", get(replays::summary)),
+        ("/tournaments/{id}/standings.svg", get(plots::tournament)),
+        ("/agents", get(agents::list)),
+        ("/agents/{id}", get(agents::show)),
+        ("/agents/{id}/rating.svg", get(plots::agent)),
         ("/users/{id}", get(users::show)),
+        ("/users/{id}/rating.svg", get(plots::user)),
+        ("/leaderboard.svg", get(plots::leaderboard)),
     ]
 }
 

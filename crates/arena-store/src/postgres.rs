@@ -18,6 +18,7 @@ mod users;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Status, Timestamp, UserProfile};
 use futures_util::FutureExt;
@@ -78,11 +79,16 @@ impl PostgresStore {
             scoring: Arc::new(scoring),
             rankings: Arc::default(),
             ended: Arc::default(),
+            bytes: Arc::default(),
         };
         let numbers = Numbers::read(&holder.client).await?;
         let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
         let writer = Writer::start(database, holder, numbers, mirror.clone());
         Ok(PostgresStore { readers, writer, mirror, loading: tokio::sync::Mutex::new(()) })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.mirror.bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {

@@ -5,17 +5,18 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seat, Seed,
-    Session, SessionFacts, SessionId, Status, Timestamp,
+    Attribution, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seat,
+    SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageReport, UsageTotal,
 };
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::{SessionNo, StoreError};
 
 /// The columns that [`read_session`] reads, in its order.
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
-     id, seed, options, invites, announced, players, scores, attributions, state";
+     id, seed, options, invites, announced, players, scores, attributions, state, usage";
 
 /// A row of either database, read by the numbers of its columns.
 pub(crate) trait Columns {
@@ -124,6 +125,7 @@ pub(crate) fn read_session(row: &impl Columns) -> Result<(SessionNo, Session), S
             .into_iter()
             .map(|(from, to, kind)| Attribution { from: Seat(from), to: Seat(to), kind })
             .collect(),
+        usage: Arc::new(read_usage(text(19)?).map_err(damaged)?),
         deadline: time(9)?,
         wake_at: time(4)?,
         state: text(18)?.to_owned(),
@@ -133,7 +135,11 @@ pub(crate) fn read_session(row: &impl Columns) -> Result<(SessionNo, Session), S
     let size = session.facts.invites.len();
     let seats_exist =
         session.attributions.iter().all(|a| a.from.0 < session.seats.len() && a.to.0 < session.seats.len());
-    if session.scores.len() != size || session.seats.len() > size || !seats_exist {
+    if session.scores.len() != size
+        || session.seats.len() > size
+        || session.usage.len() > session.seats.len()
+        || !seats_exist
+    {
         return Err(StoreError::damaged(id, "its players, scores and invites don't fit together"));
     }
     Ok((no, session))
@@ -217,7 +223,28 @@ pub(crate) fn attributions_text(attributions: &[Attribution]) -> String {
     to_json(&rows)
 }
 
-pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
+/// What a seat has reported, as the column `usage` holds it.
+#[derive(Serialize, Deserialize)]
+struct UsageColumn<'u> {
+    total: Cow<'u, UsageTotal>,
+    reports: Cow<'u, [UsageReport]>,
+}
+
+pub(crate) fn usage_text(usage: &[SeatUsage]) -> String {
+    let seats: Vec<UsageColumn<'_>> = usage
+        .iter()
+        .map(|seat| UsageColumn { total: Cow::Borrowed(&seat.total), reports: Cow::Borrowed(&seat.reports) })
+        .collect();
+    to_json(&seats)
+}
+
+fn read_usage(text: &str) -> Result<Vec<SeatUsage>, String> {
+    let seats: Vec<UsageColumn<'static>> = json(text)?;
+    let seat = |UsageColumn { total, reports }| SeatUsage { total: total.into_owned(), reports: reports.into_owned() };
+    Ok(seats.into_iter().map(seat).collect())
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("lists of texts and numbers are JSON")
 }
 

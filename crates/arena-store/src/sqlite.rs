@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0001_sessions.sql"),
     include_str!("../migrations/sqlite/0002_users.sql"),
     include_str!("../migrations/sqlite/0003_leagues.sql"),
+    include_str!("../migrations/sqlite/0004_usage.sql"),
 ];
 
 /// The database in the data folder.
@@ -110,6 +111,12 @@ impl SqliteStore {
             loading: tokio::sync::Mutex::new(()),
             _lock: lock,
         })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let file = &self.readers.0.file;
+        let log = file.with_extension("sqlite3-wal");
+        [file, &log].into_iter().filter_map(|file| fs::metadata(file).ok()).map(|data| data.len()).sum()
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {

@@ -41,6 +41,15 @@ impl Store {
         Ok(Store::Postgres(PostgresStore::connect(database, scoring).await?))
     }
 
+    /// How many bytes the store takes on the disk: its log included for SQLite, for Postgres its tables and indexes, as of the last
+    /// minute. What can't be looked at counts as nothing.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Store::Sqlite(store) => store.bytes(),
+            Store::Postgres(store) => store.bytes(),
+        }
+    }
+
     /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.
     ///
     /// # Errors

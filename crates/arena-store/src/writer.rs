@@ -19,6 +19,7 @@ use crate::ranking::{Move, Ranked, Rankings};
 use crate::removal::delete_session;
 use crate::rows::{
     attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes, to_json,
+    usage_text,
 };
 use crate::sqlite::BUSY_TIMEOUT;
 use crate::standings::Counting;
@@ -404,8 +405,8 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
     connection
         .prepare_cached(
             "INSERT INTO sessions (no, status, type, version, wake_at, created_at, deadline, id, seed, options, invites,
-                                   announced, players, scores, attributions, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                                   announced, players, scores, attributions, state, usage)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             no,
@@ -424,6 +425,7 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
             to_json(&session.scores),
             attributions_text(&session.attributions),
             session.state,
+            usage_text(&session.usage),
         ])?;
     let mut insert = connection.prepare_cached("INSERT INTO invites (code, session) VALUES (?1, ?2)")?;
     for invite in &facts.invites {
@@ -450,7 +452,8 @@ fn update_session(
     connection
         .prepare_cached(
             "UPDATE sessions SET status = ?2, version = ?3, ended_at = ?4, ending = ?5, category = ?6, deadline = ?7,
-                                 announced = ?8, players = ?9, scores = ?10, attributions = ?11, state = ?12
+                                 announced = ?8, players = ?9, scores = ?10, attributions = ?11, state = ?12,
+                                 usage = ?13
              WHERE no = ?1",
         )?
         .execute(params![
@@ -466,6 +469,7 @@ fn update_session(
             to_json(&session.scores),
             attributions_text(&session.attributions),
             session.state,
+            usage_text(&session.usage),
         ])?;
     // Apart, because naming an indexed column costs an index write even when it stays the same.
     if wake_at != session.wake_at.map(|at| at.0) {

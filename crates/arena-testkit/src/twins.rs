@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_model::{ChallengeMetadata, ChallengeType, Operator, OptionsError, RestoreError, Seed};
+use arena_model::{ChallengeMetadata, ChallengeOption, ChallengeType, Operator, OptionsError, RestoreError, Seed};
 use serde_json::{Map, Value};
 
 /// A built-in challenge in which something is replaced after dealing: the same seed, the same commitment, another secret.
@@ -27,6 +27,10 @@ impl ChallengeType for WithSecret {
 
     fn metadata(&self) -> &ChallengeMetadata {
         self.challenge.metadata()
+    }
+
+    fn options(&self) -> &[ChallengeOption] {
+        self.challenge.options()
     }
 
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {

@@ -21,9 +21,11 @@ const AHEAD_S = 0.5;
 
 /**
  * Makes the controls. `on` is who is told: `show(frame)`, `find(direction)`, `look(seat)`, `rest()` when playing ends; and who is asked:
- * `shown()`, `wanted()` (which may still be on its way) and `last()`, frames. `seats` are their names, `speed` is how many frames a second there are at first.
+ * `shown()`, `wanted()` (which may still be on its way) and `last()`, frames. `seats` are their names, `speed` is how many frames a second there are at first, and `unit` what a frame is called.
  */
 export function controls(on) {
+  const unit = on.unit ?? "Epoch";
+  const one = unit.toLowerCase();
   let isPlaying = false;
   let speed = on.speed;
   let before;
@@ -36,14 +38,14 @@ export function controls(on) {
   element.setAttribute("aria-label", "Controls");
   const slider = make("input");
   Object.assign(slider, { type: "range", min: 0, max: 0, value: 0, disabled: true });
-  slider.setAttribute("aria-label", "Epoch");
+  slider.setAttribute("aria-label", unit);
   const place = make("output", "place");
   const move = (frame) => {
     pause();
     on.show(Math.min(Math.max(frame, 0), on.last()));
   };
   const buttons = {
-    first: button("first", "First epoch (Home)", () => move(0)),
+    first: button("first", `First ${one} (Home)`, () => move(0)),
     before: button("before", "What went wrong before (P)", () => jump(-1)),
     back: button("back", "One back (←)", () => move(on.wanted() - 1)),
     play: button("play", "Play (Space)", () => toggle()),
@@ -58,7 +60,7 @@ export function controls(on) {
   const goal = make("label", "", "Go to ");
   const number = make("input");
   Object.assign(number, { type: "number", min: 0, step: 1, disabled: true });
-  number.setAttribute("aria-label", "Go to epoch");
+  number.setAttribute("aria-label", `Go to ${one}`);
   goal.append(number);
   number.addEventListener("change", () => {
     if (number.value !== "") move(Number(number.value) - firstEpoch);
@@ -66,7 +68,7 @@ export function controls(on) {
   const row = make("div", "buttons");
   row.append(...Object.values(buttons));
   const rest = make("div", "choices");
-  rest.append(rate.label, view.label, goal, place);
+  rest.append(rate.label, ...(on.seats.length ? [view.label] : []), goal, place);
   element.append(slider, row, rest);
   slider.addEventListener("input", () => move(Number(slider.value)));
   document.addEventListener("keydown", key);
@@ -151,13 +153,13 @@ export function controls(on) {
       slider.value = on.shown();
       const hasMarks = summary.marks.some((marks) => marks > 0);
       for (const [name, button] of Object.entries(buttons)) button.disabled = !hasMarks && ["before", "next"].includes(name);
-      place.title = `${lastEpoch} epochs`;
+      place.title = `${lastEpoch} ${one}s`;
       place.dataset.of = ` of ${lastEpoch}`;
-      place.textContent = title + (title.startsWith("Epoch") ? place.dataset.of : "");
+      place.textContent = title + (title.startsWith(unit) ? place.dataset.of : "");
     },
     /** Another frame is shown. */
     moved(frame, line) {
-      title = line.result ? `End, after ${line.result.epochs} epochs` : `Epoch ${line.epoch}`;
+      title = line.result ? `End, after ${line.result.epochs} epochs` : `${unit} ${line.epoch}`;
       slider.value = frame;
       slider.setAttribute("aria-valuetext", title);
       place.textContent = title + (line.result ? "" : (place.dataset.of ?? ""));

@@ -33,9 +33,13 @@ macro_rules! assets {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
+/// How boards look: the style of what `boards.js` draws, and the colours of seats. It stands before a page's own style.
+pub const BOARDS_STYLE: &str = include_str!("../assets/boards.css");
+
 /// All files.
 pub const ASSETS: &[Asset] = assets![
     "arena.css" as STYLE,
+    "boards.css" as STYLE,
     "boards.js" as SCRIPT,
     "boards/chess.js" as SCRIPT,
     "boards/foraging.js" as SCRIPT,
@@ -47,8 +51,14 @@ pub const ASSETS: &[Asset] = assets![
     "file.js" as SCRIPT,
     "replay.js" as SCRIPT,
     "sentences.js" as SCRIPT,
+    "viewer.css" as STYLE,
     "viewer.js" as SCRIPT,
 ];
+
+/// The class that gives an element the colour of a seat, which counts from 0, as `--seat`. Colours repeat after eight seats.
+pub fn seat_class(seat: usize) -> String {
+    format!("seat-{}", seat % 8)
+}
 
 /// Where the viewer finds what it needs, as addresses that are relative to its page.
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +83,19 @@ pub fn replay_page(title: &str, places: &Places<'_>) -> String {
         }
         h1 { (title) }
         noscript { p.problem { "Boards are drawn by scripts, and this browser runs none. " code { "arena replay show" } " needs none." } }
-        // Where things are is told to the script by attributes: there is no script in the page itself.
-        main #viewer data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
-            p.soft { "Loading…" }
-        }
+        main { (viewer(places)) }
     };
     page(title, places.assets, Some("viewer.js"), &main)
+}
+
+/// The viewer of a replay, for a page that loads `viewer.js` and `viewer.css`; there is one on a page.
+pub fn viewer(places: &Places<'_>) -> Markup {
+    // Where things are is told to the script by attributes: there is no script in the page itself.
+    html! {
+        div.viewer id="viewer" data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
+            p.soft { "Loading…" }
+        }
+    }
 }
 
 /// A page in the style of the viewer. `assets` is the address of the folder of assets, with `/` at its end.
@@ -93,7 +110,9 @@ pub fn page(title: &str, assets: &str, script: Option<&str>, body: &Markup) -> S
                 meta name="referrer" content="no-referrer";
                 title { (title) }
                 link rel="icon" href="data:,";
+                link rel="stylesheet" href={ (assets) "boards.css" };
                 link rel="stylesheet" href={ (assets) "arena.css" };
+                link rel="stylesheet" href={ (assets) "viewer.css" };
                 @if let Some(script) = script {
                     script type="module" src={ (assets) (script) } {}
                 }

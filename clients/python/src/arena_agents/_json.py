@@ -54,9 +54,18 @@ class Fields:
         """A number that has to be there."""
         return float(self._get(name, (int, float), "a number"))
 
+    def find_number(self, name: str) -> float | None:
+        """A number that may be missing or null."""
+        value = self._find(name, (int, float), "a number")
+        return None if value is None else float(value)
+
     def flag(self, name: str) -> bool:
         """True or false; false where it is missing."""
         return bool(self._find(name, bool, "true or false"))
+
+    def anything(self, name: str) -> Any:
+        """Whatever is there; None where nothing is."""
+        return self._fields.get(name)
 
     def list_of(self, name: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
         """A list, item by item; empty where it is missing."""

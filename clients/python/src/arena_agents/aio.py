@@ -28,6 +28,8 @@ from .models import (
     SessionPage,
     Standing,
     Stats,
+    Usage,
+    UsageTotal,
     UserScores,
 )
 
@@ -205,6 +207,22 @@ class AsyncArena:
             idempotency_key: What makes a repeated call one action.
         """
         await self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
+
+    async def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
+        """Says what a step of one's play has cost, such as a request to a language model.
+
+        Nobody else learns of it before the session has ended; then `SessionState.reported_usage` shows everybody what
+        the players have reported. `SESSION_ENDED` if it has ended already.
+
+        Args:
+            session_id: The session.
+            usage: What it has cost.
+            idempotency_key: What makes a repeated call one report.
+
+        Returns:
+            What the player's reports come to so far.
+        """
+        return await self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
 
     async def say(
         self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None
@@ -442,6 +460,10 @@ class AsyncSeat:
     async def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts: see `AsyncArena.send`."""
         await self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
+
+    async def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
+        """Says what a step of one's play has cost: see `AsyncArena.report_usage`."""
+        return await self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
     async def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Says something to the other players, or to one of them alone: see `AsyncArena.say`."""

@@ -27,6 +27,8 @@ from .models import (
     SessionPage,
     Standing,
     Stats,
+    Usage,
+    UsageTotal,
     UserScores,
 )
 
@@ -202,6 +204,22 @@ class Arena:
             idempotency_key: What makes a repeated call one action.
         """
         self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
+
+    def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
+        """Says what a step of one's play has cost, such as a request to a language model.
+
+        Nobody else learns of it before the session has ended; then `SessionState.reported_usage` shows everybody what
+        the players have reported. `SESSION_ENDED` if it has ended already.
+
+        Args:
+            session_id: The session.
+            usage: What it has cost.
+            idempotency_key: What makes a repeated call one report.
+
+        Returns:
+            What the player's reports come to so far.
+        """
+        return self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
 
     def say(self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Says something to the other players, or to one of them alone.
@@ -434,6 +452,10 @@ class Seat:
     def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts: see `Arena.send`."""
         self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
+
+    def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
+        """Says what a step of one's play has cost: see `Arena.report_usage`."""
+        return self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
     def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
         """Says something to the other players, or to one of them alone: see `Arena.say`."""

@@ -44,6 +44,37 @@ class Author:
 
 
 @dataclass(frozen=True)
+class ChallengeOption:
+    """An option that whoever creates a session may choose."""
+
+    #: A key of the `options` of `create`.
+    name: str
+    #: What it is for.
+    description: str
+    #: What a value has to be: `integer`, `number`, `string` or `array`.
+    type: str
+    #: What it is unless somebody chooses.
+    default: Any
+    #: The least value; of an array, each item's.
+    minimum: float | None = None
+    #: The greatest value; of an array, each item's.
+    maximum: float | None = None
+
+    @classmethod
+    def from_json(cls, value: object) -> ChallengeOption:
+        """Reads a `ChallengeOption` of the wire."""
+        fields = Fields(value)
+        return cls(
+            name=fields.text("name"),
+            description=fields.text("description"),
+            type=fields.text("type"),
+            default=fields.anything("default"),
+            minimum=fields.find_number("minimum"),
+            maximum=fields.find_number("maximum"),
+        )
+
+
+@dataclass(frozen=True)
 class Metadata:
     """What is told of a challenge type: a kind of game."""
 
@@ -65,6 +96,8 @@ class Metadata:
     tags: tuple[str, ...] = ()
     #: Where more is to be read.
     url: str | None = None
+    #: What whoever creates a session may choose. Joining doesn't tell.
+    options: tuple[ChallengeOption, ...] = ()
 
     @classmethod
     def from_json(cls, value: object) -> Metadata:
@@ -81,6 +114,7 @@ class Metadata:
             authors=fields.list_of("authors", Author.from_json),
             tags=fields.list_of("tags", as_text),
             url=fields.find_text("url"),
+            options=fields.list_of("options", ChallengeOption.from_json),
         )
 
 
@@ -119,6 +153,60 @@ class Attribution:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What one step has cost a player, such as a request to a language model."""
+
+    #: Tokens of the question, those from a cache included.
+    input_tokens: int
+    #: Tokens of the answer.
+    output_tokens: int
+    #: Tokens of the question that came from a cache.
+    cached_tokens: int = 0
+    #: US dollars.
+    cost_usd: float | None = None
+    #: How long it took, in milliseconds.
+    ms: int | None = None
+    #: The model's name.
+    model: str | None = None
+    #: Whether the tokens are an estimate.
+    estimated: bool = False
+
+
+@dataclass(frozen=True)
+class UsageTotal:
+    """What a player says that its play has cost. Nobody verifies it."""
+
+    #: How many reports there are.
+    reports: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    #: US dollars, of the reports that name them.
+    cost_usd: float | None = None
+    #: Milliseconds, of the reports that name them.
+    ms: int | None = None
+    #: Whether some of the tokens are estimates.
+    estimated: bool = False
+    #: The models' names, in the order in which they came.
+    models: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, value: object) -> UsageTotal:
+        """Reads a `UsageTotal` of the wire."""
+        fields = Fields(value)
+        return cls(
+            reports=fields.integer("reports"),
+            input_tokens=fields.integer("inputTokens"),
+            output_tokens=fields.integer("outputTokens"),
+            cached_tokens=fields.integer("cachedTokens"),
+            cost_usd=fields.find_number("costUsd"),
+            ms=fields.find_integer("ms"),
+            estimated=fields.flag("estimated"),
+            models=fields.list_of("models", as_text),
+        )
+
+
+@dataclass(frozen=True)
 class SessionState:
     """How a session stands. Who the players were and how they did is told when it has ended."""
 
@@ -131,6 +219,8 @@ class SessionState:
     #: User ids by invite. Empty until the end.
     identities: dict[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
+    #: What players say that their play has cost, by seat. Empty until the end, and where nobody has said so.
+    reported_usage: tuple[UsageTotal, ...] = ()
     #: Milliseconds since 1970; None until the end.
     completed_at_ms: int | None = None
     #: Whether it was broken off since nothing happened any more. It counts for nobody then.
@@ -146,6 +236,7 @@ class SessionState:
             scores=fields.list_of("scores", Score.from_json),
             identities=fields.dict_of("playerIdentities", as_text),
             attributions=fields.list_of("attributions", Attribution.from_json),
+            reported_usage=fields.list_of("reportedUsage", UsageTotal.from_json),
             completed_at_ms=fields.find_integer("completedAt"),
             abandoned=fields.flag("abandoned"),
         )

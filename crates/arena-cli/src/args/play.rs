@@ -119,12 +119,19 @@ pub struct ModelArgs {
     /// Seconds at most until the model leaves.
     #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub max_time: Option<u64>,
+    /// Tokens of a question at most: beyond that, the oldest turns are left out, but never the rules, the first and the latest state [default: 100000]
+    #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u64).range(1000..))]
+    pub context_tokens: Option<u64>,
     /// How much chance there is in its answers [default: the endpoint's]
     #[arg(long, value_name = "NUMBER", requires = "model", value_parser = price)]
     pub temperature: Option<f64>,
     /// What the chance in its answers comes of, where the endpoint takes a seed.
     #[arg(long, value_name = "N", requires = "model")]
     pub seed: Option<i64>,
+    /// Keep from the arena what the model costs. Otherwise it is told the model's name, tokens, cost and time of each request, and
+    /// shows them to everybody when the session has ended.
+    #[arg(long, requires = "model")]
+    pub no_usage_report: bool,
     /// Where all requests, answers and costs are written [default: play-SESSION-seatN.jsonl]
     #[arg(long, value_name = "FILE", requires = "model")]
     pub transcript: Option<PathBuf>,

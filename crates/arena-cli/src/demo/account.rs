@@ -1,6 +1,7 @@
 //! The account of a demo game, as a stranger to the session can give it: the chat while it happens, and, once the game
 //! has ended and the arena shows everything, the guesses, the scores, and why they are what they are.
 
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::bots::Bot;
-use super::seat::{self, Message, Messages, WAIT_S};
-use crate::client::{Arena, Read};
+use super::seat::{self, Message, Messages, Patience, WAIT_S};
+use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print, printable};
 
@@ -52,9 +53,10 @@ pub struct Seat {
 
 /// A session, as `create` and `list` answer it.
 #[derive(Debug, Deserialize)]
-struct Session {
+pub struct Session {
     id: String,
-    invites: Vec<String>,
+    /// Of its seats.
+    pub invites: Vec<String>,
     state: State,
 }
 
@@ -88,8 +90,7 @@ impl Account<'_> {
         let players = [(bots[0], first.as_str()), (bots[1], second.as_str())];
         self.tell(&format!("\nGame {number}: {} against {}   session {}", bots[0].name, bots[1].name, session.id))?;
         thread::scope(|scope| {
-            let seats =
-                players.map(|(bot, invite)| scope.spawn(move || seat::play(&self.arena.own_connection(), bot, invite)));
+            let seats = players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite)));
             let watched = self.watch(&session.id, &players, || seats.iter().all(thread::ScopedJoinHandle::is_finished));
             for seat in seats {
                 // A bot that failed is the reason for whatever the onlooker missed.
@@ -100,6 +101,11 @@ impl Account<'_> {
         let game = self.result(&session.id, &players)?;
         self.tell_result(number, &game)?;
         Ok(game)
+    }
+
+    /// A bot at its seat. A game that has begun is finished, whatever else ends.
+    fn seat(&self, bot: &Bot, invite: &str) -> Result<(), CallError> {
+        seat::play(&self.arena.own_connection(), bot, invite, Patience::AMONG_BOTS, &AtomicBool::new(false))
     }
 
     /// Prints the chat of a session as it grows, until the operator says that the game has ended.

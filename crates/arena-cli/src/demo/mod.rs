@@ -1,6 +1,9 @@
 //! `arena demo`: the five-minute tour. A server, house bots that play in it through its public HTTP API, and an account
 //! of every game for whoever watches.
 //!
+//! Beside the games of `psi`, which are told, house bots play chess and snake for whoever looks at the page ([`show`]), and play with
+//! whoever asks for an opponent there ([`house`]).
+//!
 //! Each seat is played by a thread with an HTTP client of its own, which sees what its seat may see and nothing else
 //! ([`seat`]). What a bot does is a pure function of that ([`bots`]). The onlooker ([`account`]) is a stranger to the
 //! session: it prints the chat as it comes, and the guesses when the arena reveals them at the end.
@@ -22,10 +25,15 @@
 mod account;
 mod bots;
 mod convention;
+mod house;
+mod players;
 mod seat;
+mod show;
 mod standings;
+mod table;
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -34,12 +42,16 @@ use tokio::sync::oneshot;
 
 use self::account::Account;
 use self::bots::{Bot, HOUSE};
+use self::show::Show;
 use self::standings::Standings;
 use crate::args::DemoArgs;
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, note, print};
 use crate::serve;
+
+/// Raised when the demo ends; the threads of house bots look at it.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Serves, plays and prints until Ctrl-C or SIGTERM, or, with `--once`, until the first games are over.
 pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
@@ -66,8 +78,11 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let url = format!("http://{}", server.address());
     print(&match style {
         Style::Json => serde_json::json!({ "url": url }).to_string(),
-        Style::Pretty | Style::Compact => format!("arena listens on {url}"),
+        Style::Pretty | Style::Compact => format!("arena listens on {url}\n{}", welcome(&url, args.once)),
     })?;
+    let arena = Arena::at(&url);
+    let no_thread = |error| Failure::new(Exit::Internal, format_args!("the system gives no thread: {error}"));
+    server.offer(house::open(&arena, &ENDING).map_err(no_thread)?);
 
     let (stop_server, server_stops) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {
@@ -81,9 +96,16 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         let _ = interrupt.send(());
     });
 
-    let played = play(args, style, &Arena::at(&url), &url, &interrupted, started);
+    // A demo that ends by itself has nobody who watches.
+    let show = if args.once { None } else { Some(Show::start(&arena, &ENDING).map_err(no_thread)?) };
+    let played = play(args, style, &arena, &url, &interrupted, started);
+    ENDING.store(true, Ordering::Relaxed);
+    // The server answers all who wait for news at once when it stops, so that the bots needn't wait either.
     drop(stop_server);
     let served = runtime.block_on(serving);
+    if let Some(show) = show {
+        show.end();
+    }
     played?;
     match served {
         Ok(Ok(())) => Ok(()),
@@ -161,6 +183,22 @@ fn pairings() -> impl Iterator<Item = [&'static Bot; 2]> {
         0 => [&HOUSE[first], &HOUSE[second]],
         _ => [&HOUSE[second], &HOUSE[first]],
     })
+}
+
+/// What there is to see, for somebody who has never heard of it.
+fn welcome(url: &str, once: bool) -> String {
+    match once {
+        true => format!("The page: {url}/"),
+        false => format!(
+            "
+Open {url}/ in a browser:
+  watch   a game of chess and one of snake, live, played by house bots
+  scores  the leaderboard: utility is the job done, security what was kept to oneself
+  play    {url}/challenges/chess, \"Play against a house bot\"; or snake, or psi
+
+Meanwhile house bots play psi here: each holds a set of numbers, and shall find what both hold without giving away the rest."
+        ),
+    }
 }
 
 fn what_next(url: &str, session: &str, once: bool) -> String {

@@ -36,7 +36,7 @@ pub enum Said {
     /// It is over.
     Result {
         /// How.
-        result: Value,
+        result: Outcome,
     },
     /// Some of what somebody wanted couldn't be done.
     Rejected {
@@ -53,6 +53,23 @@ pub enum Said {
         #[serde(default)]
         asked: Vec<String>,
     },
+}
+
+/// How a game ended.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Outcome {
+    /// The game's word for how, such as `CHECKMATE`; `TAINTED` if so many are out that nobody is left to play against.
+    #[serde(default)]
+    pub termination: String,
+    /// How many were played.
+    #[serde(default)]
+    pub epochs: u64,
+    /// The game's points by id.
+    #[serde(default)]
+    pub scores: Map<String, Value>,
+    /// The ids of those who share the first place.
+    #[serde(default)]
+    pub winners: Vec<String>,
 }
 
 /// An action that couldn't be done.
@@ -82,8 +99,54 @@ impl Said {
     /// What a message says, if it is a game's.
     pub fn read(message: &Message) -> Option<Said> {
         let is_of_the_game = message.channel == Kind::Operator && message.from == "operator";
-        let object = message.content.starts_with('{');
-        if is_of_the_game && object { serde_json::from_str(&message.content).ok() } else { None }
+        if is_of_the_game { Said::parse(&message.content) } else { None }
+    }
+
+    /// What a text of the operator's says, if it is a game's.
+    pub fn parse(content: &str) -> Option<Said> {
+        if content.starts_with('{') { serde_json::from_str(content).ok() } else { None }
+    }
+}
+
+impl Outcome {
+    /// The outcome in a sentence. `name_of` says what people call a player.
+    pub fn sentence(&self, name_of: impl Fn(&str) -> String) -> String {
+        let epochs = if self.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", self.epochs) };
+        let how = match self.termination.as_str() {
+            "TAINTED" => ", since the others are out".to_owned(),
+            // That of games that have no other end.
+            "" | "GAME_ENDED" => String::new(),
+            word => format!(", by {}", in_words(word)),
+        };
+        let winners: Vec<String> = self.winners.iter().map(|id| name_of(id)).collect();
+        let who = match winners.as_slice() {
+            [] => "nobody has won".to_owned(),
+            [winner] if winner.contains("(you)") => format!("{winner} have won"),
+            [winner] => format!("{winner} has won"),
+            several => format!("a draw between {}", several.join(" and ")),
+        };
+        let point = |score: &Value| score.as_f64().map_or_else(|| score.to_string(), |score| score.to_string());
+        let mut points: Vec<String> =
+            self.scores.iter().map(|(id, score)| format!("{} {}", name_of(id), point(score))).collect();
+        points.sort_unstable();
+        let points = if points.is_empty() { String::new() } else { format!("; points: {}", points.join(", ")) };
+        format!("the game is over after {epochs}{how}: {who}{points}")
+    }
+}
+
+/// A word of the wire as people write it: `SEVENTYFIVE_MOVES` is "seventyfive moves".
+fn in_words(word: &str) -> String {
+    word.to_lowercase().replace('_', " ")
+}
+
+/// That somebody is out, in a sentence: who, by which verdict, and what happened.
+pub fn out_sentence(name: &str, reason: &str, detail: &str) -> String {
+    let detail = detail.trim();
+    match reason {
+        "RESIGNED" if detail.is_empty() || detail == "gave up" => format!("{name} gave up"),
+        "RESIGNED" => format!("{name} gave up: {detail}"),
+        _ if detail.is_empty() => format!("{name} is out ({})", in_words(reason)),
+        _ => format!("{name} is out ({}): {detail}", in_words(reason)),
     }
 }
 
@@ -142,8 +205,8 @@ mod tests {
             Some(Start { set_agent_id: "a", config: {"n_epochs": Number(3)}, side: None })
             Some(State(State { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some(1792627202250) }))
             Some(Disqualified { disqualified: "b", reason: "TIMEOUT", detail: "no answer" })
-            Some(Result { result: Object {"termination": String("GAME_ENDED")} })
-            Some(Result { result: Object {"termination": String("CHECKMATE")} })
+            Some(Result { result: Outcome { termination: "GAME_ENDED", epochs: 0, scores: {}, winners: [] } })
+            Some(Result { result: Outcome { termination: "CHECKMATE", epochs: 0, scores: {}, winners: [] } })
             Some(Rejected { epoch: 2, rejected: [RejectedPart { index: Some(0), reason: "too far" }] })
             Some(Public { public_state: {"epoch": Number(1)}, asked: ["a"] })
             None
@@ -152,6 +215,35 @@ mod tests {
         .assert_eq(&told);
         let chat = Message { channel: Kind::Chat, ..message(r#"{"result": {}}"#) };
         assert_eq!(Said::read(&chat), None, "players aren't the operator");
+    }
+
+    #[test]
+    fn outcomes_are_told_in_sentences() {
+        let name = |id: &str| if id == "a" { "Player 1 (you)".to_owned() } else { format!("Player {id}") };
+        let told: String = [
+            r#"{"termination": "CHECKMATE", "epochs": 34, "scores": {"a": 1.0, "2": 0.0}, "winners": ["a"]}"#,
+            r#"{"termination": "TAINTED", "epochs": 1, "scores": {"a": 0.0, "2": 0.0}, "winners": ["2"]}"#,
+            r#"{"termination": "GAME_ENDED", "epochs": 9, "scores": {"2": 7, "3": 7}, "winners": ["2", "3"]}"#,
+            r#"{"termination": "SEVENTYFIVE_MOVES", "epochs": 200, "winners": []}"#,
+        ]
+        .iter()
+        .map(|text| serde_json::from_str::<Outcome>(text).expect("an outcome").sentence(name) + "\n")
+        .chain(
+            [("TIMEOUT", "no answer in time"), ("RESIGNED", "gave up"), ("RESIGNED", "it's late"), ("CRASHED", "")]
+                .map(|(reason, detail)| out_sentence("Player 2", reason, detail) + "\n"),
+        )
+        .collect();
+        expect![[r#"
+            the game is over after 34 epochs, by checkmate: Player 1 (you) have won; points: Player 1 (you) 1, Player 2 0
+            the game is over after 1 epoch, since the others are out: Player 2 has won; points: Player 1 (you) 0, Player 2 0
+            the game is over after 9 epochs: a draw between Player 2 and Player 3; points: Player 2 7, Player 3 7
+            the game is over after 200 epochs, by seventyfive moves: nobody has won
+            Player 2 is out (timeout): no answer in time
+            Player 2 gave up
+            Player 2 gave up: it's late
+            Player 2 is out (crashed)
+        "#]]
+        .assert_eq(&told);
     }
 
     #[test]

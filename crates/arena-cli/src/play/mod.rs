@@ -4,6 +4,7 @@
 mod bot;
 mod follow;
 mod game;
+mod keyboard;
 mod model;
 mod news;
 mod person;
@@ -16,12 +17,15 @@ use crate::args::{Global, SeatArgs};
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::output::{Style, Table, print};
+use crate::output::{Style, Table, print, printable};
 
-use bot::Bot;
 use model::Model;
 use news::{Ending, Inbox};
-use seat::Seat;
+
+pub use bot::Bot;
+pub use game::Said;
+pub use keyboard::{Sitter, sit_down};
+pub use seat::Seat;
 
 /// Who plays.
 enum Mind {
@@ -100,5 +104,26 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
         let you = if ending.players.get(number) == Some(&seat.you) { " (you)" } else { "" };
         table.row([format!("Player {}{you}", number + 1), score["security"].to_string(), score["utility"].to_string()]);
     }
-    print(&table.right([1, 2]).to_string())
+    print(&table.right([1, 2]).to_string())?;
+    tell_costs(seat, &ending)
+}
+
+/// Prints what the players say that their play has cost, if anybody does.
+fn tell_costs(seat: &Seat, ending: &Ending) -> Result<(), Failure> {
+    let mut table = Table::new(&["as reported", "model", "requests", "tokens in", "tokens out", "USD"]);
+    let mut is_empty = true;
+    for (player, total) in ending.players.iter().zip(&ending.reported_usage) {
+        // What another arena tells may be anything, and what isn't there is left open.
+        if total["reports"].as_u64().unwrap_or(0) == 0 {
+            continue;
+        }
+        let models: Vec<&str> = total["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let number = |name: &str| total[name].as_u64().map(|number| number.to_string()).unwrap_or_default();
+        let cost = total["costUsd"].as_f64().map(|cost| format!("{cost:.4}")).unwrap_or_default();
+        let models = printable(&models.join(", ")).into_owned();
+        let [requests, input, output] = ["reports", "inputTokens", "outputTokens"].map(number);
+        table.row([seat.name_of(player), models, requests, input, output, cost]);
+        is_empty = false;
+    }
+    if is_empty { Ok(()) } else { print(&table.right([2, 3, 4, 5]).to_string()) }
 }

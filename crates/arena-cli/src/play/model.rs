@@ -3,6 +3,7 @@
 
 mod anthropic;
 mod endpoint;
+mod history;
 mod openai;
 mod prompt;
 mod spent;
@@ -19,10 +20,12 @@ use super::game::Said;
 use super::news::{Inbox, Message, Next};
 use super::seat::Seat;
 use crate::args::{Api, ModelArgs};
+use crate::client::CallError;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
 use endpoint::Endpoint;
+use history::History;
 use prompt::{Fence, Tool, Want};
 use spent::{Limits, Spent};
 use transcript::Transcript;
@@ -34,15 +37,22 @@ const OPENING: Duration = Duration::from_secs(2);
 /// What a token is taken for where the endpoint doesn't count them: about what English text and JSON have.
 const BYTES_A_TOKEN: usize = 4;
 
+/// Tokens of a question at most, where nobody says otherwise: what most models take, with room for the answer.
+const CONTEXT_TOKENS: u64 = 100_000;
+
 /// A language model that is about to play.
 pub struct Model {
     name: String,
     endpoint: Endpoint,
     limits: Limits,
     spent: Spent,
+    /// Tokens of a question at most; the oldest turns are left out beyond that.
+    context_tokens: u64,
     temperature: Option<f64>,
     seed: Option<i64>,
     transcript: Transcript,
+    /// Whether the arena is told what each request has cost.
+    reports: bool,
     /// Which limit ended its play.
     stopped: Option<String>,
 }
@@ -62,9 +72,11 @@ impl Model {
             endpoint: Endpoint::of(api, args.api_base.as_deref())?,
             limits: Limits::of(args),
             spent: Spent::of(args),
+            context_tokens: args.context_tokens.unwrap_or(CONTEXT_TOKENS),
             temperature: args.temperature,
             seed: args.seed,
             transcript: Transcript::of(args.transcript.as_deref())?,
+            reports: !args.no_usage_report,
             stopped: None,
             name,
         })
@@ -107,12 +119,12 @@ impl Model {
             json!({
                 "session": seat.session, "challenge": seat.challenge, "you": seat.you, "seat": seat.number(),
                 "model": self.name, "api": self.endpoint.api(), "api_base": self.endpoint.base(),
-                "temperature": self.temperature, "seed": self.seed, "system": system, "tools": tools,
+                "context_tokens": self.context_tokens, "temperature": self.temperature, "seed": self.seed, "system": system, "tools": tools,
             }),
         )?;
         let begun = Instant::now();
         let deadline = self.limits.time.map(|time| begun + time);
-        let mut turns: Vec<Turn> = Vec::new();
+        let mut history = History::of(self.context_tokens);
         let mut wait = Wait::AtMost(OPENING);
         loop {
             let (messages, goes_on) = hear(seat, inbox, wait, deadline)?;
@@ -132,15 +144,16 @@ impl Model {
                 }
                 return Ok(Played::ToTheEnd);
             }
-            let told = prompt::news(seat, &fence, &messages, &turns);
+            let told = prompt::news(seat, &fence, &messages, history.turns());
             if !told.is_empty() {
-                turns.push(Turn::Told(told));
+                history.push(Turn::Told(told), messages.iter().any(|message| message.from == "operator"));
             }
-            let Some(reply) = self.ask(&system, &tools, &turns, deadline, inbox.called_off())? else {
+            let Some(reply) = self.ask(seat, &system, &tools, &mut history, deadline, inbox.called_off())? else {
                 self.stop(seat, "--max-time")?;
                 return Ok(Played::Left);
             };
-            let has_spoken_twice = turns.iter().rev().find_map(Turn::reply).is_some_and(|last| last.calls.is_empty());
+            let has_spoken_twice =
+                history.turns().iter().rev().find_map(Turn::reply).is_some_and(|last| last.calls.is_empty());
             let results = self.carry_out(seat, &tools, &reply)?;
             let wants_to_wait = reply.calls.iter().any(|call| call.name == prompt::WAIT);
             let all_went_well = results.iter().all(|result| !result.is_error);
@@ -151,9 +164,9 @@ impl Model {
                 false if wants_to_wait && all_went_well => Wait::ForNews,
                 false => Wait::Not,
             };
-            turns.push(Turn::Answered(reply));
+            history.push(Turn::Answered(reply), false);
             if !results.is_empty() {
-                turns.push(Turn::Results(results));
+                history.push(Turn::Results(results), false);
             }
         }
     }
@@ -161,17 +174,24 @@ impl Model {
     /// Asks the model once. `None` if there was no answer in time.
     fn ask(
         &mut self,
+        seat: &Seat,
         system: &str,
         tools: &[Tool],
-        turns: &[Turn],
+        history: &mut History,
         deadline: Option<Instant>,
         called_off: &AtomicBool,
     ) -> Result<Option<Reply>, Failure> {
+        let turn = self.spent.turns + 1;
+        let left_out = history.shorten(history::around(system, tools));
+        if left_out > 0 {
+            self.transcript
+                .note("shortened", json!({"turn": turn, "left_out": left_out, "kept": history.turns().len()}))?;
+        }
+        let turns = history.turns();
         let question =
             Question { model: &self.name, system, tools, turns, temperature: self.temperature, seed: self.seed };
         // What was said before stands in the lines before.
         let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
-        let turn = self.spent.turns + 1;
         self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
         let asked = Instant::now();
         let transcript = &mut self.transcript;
@@ -179,6 +199,7 @@ impl Model {
             transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
         })?;
         let Some(mut answer) = answer else { return Ok(None) };
+        history.learn(answer.asked_bytes, answer.reply.usage.input);
         if answer.reply.usage == Usage::default() {
             if !self.spent.is_estimated {
                 note("the endpoint doesn't say how many tokens it takes: they are estimated, at 4 bytes each");
@@ -186,17 +207,38 @@ impl Model {
             self.spent.is_estimated = true;
             let of = |bytes: usize| bytes.div_ceil(BYTES_A_TOKEN) as u64;
             answer.reply.usage =
-                Usage { input: of(answer.asked_bytes), output: of(answer.reply.raw.to_string().len()) };
+                Usage { input: of(answer.asked_bytes), cached: 0, output: of(answer.reply.raw.to_string().len()) };
         }
-        let cost = self.spent.add(answer.reply.usage);
+        let (usage, ms) = (answer.reply.usage, asked.elapsed().as_millis() as u64);
+        let cost = self.spent.add(usage);
         self.transcript.note(
             "response",
             json!({
-                "turn": turn, "ms": asked.elapsed().as_millis() as u64, "body": answer.body,
-                "tokens_in": answer.reply.usage.input, "tokens_out": answer.reply.usage.output, "cost_usd": cost,
+                "turn": turn, "ms": ms, "body": answer.body,
+                "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output, "cost_usd": cost,
             }),
         )?;
+        self.report(seat, usage, ms, cost)?;
         Ok(Some(answer.reply))
+    }
+
+    /// Tells the arena what a request has cost. One that doesn't want to know is asked once.
+    fn report(&mut self, seat: &Seat, usage: Usage, ms: u64, cost: Option<f64>) -> Result<(), Failure> {
+        if !self.reports {
+            return Ok(());
+        }
+        let Usage { input, cached, output } = usage;
+        let report = json!({
+            "model": self.name, "inputTokens": input, "cachedTokens": cached.min(input), "outputTokens": output, "ms": ms,
+            "estimated": self.spent.is_estimated,
+        });
+        let Value::Object(mut report) = report else { unreachable!("it is an object") };
+        report.extend(cost.map(|cost| ("costUsd".to_owned(), json!(cost))));
+        let Some(error) = seat.report_usage(&report) else { return Ok(()) };
+        // An arena that fails now may take the next one.
+        let is_final = matches!(error, CallError::Refused { .. } | CallError::NotAnArena { .. });
+        self.reports = !is_final;
+        self.transcript.note("usage", json!({"turn": self.spent.turns, "refused": error.to_string()}))
     }
 
     /// Does what the model wants, in its order.

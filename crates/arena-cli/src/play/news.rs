@@ -77,6 +77,9 @@ pub struct Ending {
     pub players: Vec<String>,
     /// Their scores, by seat.
     pub scores: Vec<Value>,
+    /// What players say that their play has cost, by seat, where the arena tells.
+    #[serde(rename = "reportedUsage")]
+    pub reported_usage: Vec<Value>,
     /// It was broken off, since nothing happened any more.
     pub abandoned: bool,
 }
@@ -88,6 +91,7 @@ impl Ending {
         Ending {
             players: Vec::new(),
             scores: content.lines().filter_map(line).collect(),
+            reported_usage: Vec::new(),
             abandoned: content.contains("\nAbandoned:"),
         }
     }

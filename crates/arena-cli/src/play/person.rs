@@ -10,7 +10,7 @@ use rustyline::{DefaultEditor, ExternalPrinter};
 use serde_json::{Map, Value, json};
 
 use super::Played;
-use super::game::Said;
+use super::game::{Said, out_sentence};
 use super::news::{Inbox, Message, News, Next};
 use super::seat::{Refusal, Seat};
 use super::typed::Typed;
@@ -62,7 +62,7 @@ pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, 
 }
 
 /// Does what a line says.
-fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
+pub(super) fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
         Typed::Act(method, content) => seat.act(&method, &content)?,
@@ -90,7 +90,7 @@ fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Played, Failur
     Ok(Played::ToTheEnd)
 }
 
-fn greeting(seat: &Seat) -> String {
+pub(super) fn greeting(seat: &Seat) -> String {
     format!(
         "{}: {}\n\n{}\n\n{}\n\nYou are {}, of {} players.",
         seat.challenge,
@@ -113,7 +113,7 @@ fn help(seat: &Seat) -> String {
 
 /// What is known of the game that is played, where it is one.
 #[derive(Default)]
-struct Game {
+pub(super) struct Game {
     config: Map<String, Value>,
     side: Option<String>,
 }
@@ -138,9 +138,9 @@ impl Game {
                 format!("in epoch {epoch} not all could be done: {}", list.join("; "))
             }
             Said::Disqualified { disqualified, reason, detail } => {
-                format!("{} is out, {reason}: {detail}", seat.name_of(&disqualified))
+                printable(&out_sentence(&seat.name_of(&disqualified), &reason, &detail)).into_owned()
             }
-            Said::Result { result } => format!("the game is over: {result}"),
+            Said::Result { result } => printable(&result.sentence(|id| seat.name_of(id))).into_owned(),
         }
     }
 
@@ -176,7 +176,7 @@ impl Game {
 }
 
 /// How things are said to whoever plays.
-enum Voice {
+pub(super) enum Voice {
     /// Above the line that is being typed.
     Terminal { printer: Box<dyn ExternalPrinter + Send>, _restored: Restored },
     /// Line by line.
@@ -187,7 +187,7 @@ enum Voice {
 
 impl Voice {
     /// Begins to read what is typed, and to speak in the way that fits.
-    fn open(typed: Sender<News>, style: Style) -> Result<Voice, Failure> {
+    pub(super) fn open(typed: Sender<News>, style: Style) -> Result<Voice, Failure> {
         let no_thread =
             |error| Failure::new(Exit::Internal, format_args!("the system gives no thread to read: {error}"));
         let is_terminal = style == Style::Pretty && std::io::stdin().is_terminal() && can_draw();
@@ -231,7 +231,7 @@ impl Voice {
         Ok(Voice::Terminal { printer, _restored: restored })
     }
 
-    fn tell(&mut self, seat: &Seat, message: &Message, game: &mut Game) -> Result<(), Failure> {
+    pub(super) fn tell(&mut self, seat: &Seat, message: &Message, game: &mut Game) -> Result<(), Failure> {
         if let Voice::Json = self {
             return print(&json!(message).to_string());
         }
@@ -249,6 +249,8 @@ impl Voice {
         let from = seat.name_of(&message.from);
         let text = match said {
             Some(said) => game.describe(seat, said),
+            // A table of the scores follows.
+            None if message.is_the_last() => "Game ended.".to_owned(),
             None => printable(&message.content).into_owned(),
         };
         // What others write can't pass for a line of somebody else's.
@@ -266,7 +268,7 @@ impl Voice {
         self.say(&told)
     }
 
-    fn refuse(&mut self, refusal: &Refusal) -> Result<(), Failure> {
+    pub(super) fn refuse(&mut self, refusal: &Refusal) -> Result<(), Failure> {
         match self {
             Voice::Json => print(&json!({"refused": refusal}).to_string()),
             _ => self.say(&format!("refused: {}", printable(&refusal.to_string()))),
@@ -274,7 +276,7 @@ impl Voice {
     }
 
     /// Something of our own that isn't part of the session.
-    fn remark(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn remark(&mut self, text: &str) -> Result<(), Failure> {
         match self {
             Voice::Json => crate::output::note(text),
             _ => self.say(&format!("({text})"))?,
@@ -282,7 +284,7 @@ impl Voice {
         Ok(())
     }
 
-    fn say(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
         match self {
             Voice::Terminal { printer, .. } => printer.print(format!("{text}\n")).map_err(|error| {
                 Failure::new(Exit::Internal, format_args!("the terminal can't be written to: {error}"))
@@ -295,7 +297,7 @@ impl Voice {
 }
 
 /// Gives the terminal back as it was, also while a line is being typed.
-struct Restored(Termios);
+pub(super) struct Restored(Termios);
 
 impl Restored {
     fn keep() -> Result<Restored, Failure> {

@@ -6,7 +6,7 @@ use std::fmt;
 use arena_engine::Environment;
 use arena_model::ChallengeMetadata;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::news::Ending;
 use crate::args::JoinArgs;
@@ -93,29 +93,29 @@ struct Page {
 }
 
 impl Seat {
-    /// Takes the seat of an invite.
+    /// Takes the seat of an invite, and says how one comes back to it.
     ///
     /// # Errors
     /// When there is no such invite, or somebody has it.
     pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Seat, Failure> {
-        let known = match arena.find_invite(invite) {
-            Ok(answer) => Some(answer.read::<Listed>()?),
-            // Whether it is used or only claimed, and whether there is one at all, the join will tell.
-            Err(CallError::Refused { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let joined = match &args.sign {
-            None => arena.join(invite, args.user_id.as_deref()),
-            Some(name) => {
-                let pair = Keys::at_home()?.read(name.as_deref())?;
-                let code =
-                    invite.parse().map_err(|error| Failure::new(Exit::Usage, format_args!("{invite} is {error}")))?;
-                arena.join_signed(code, &pair, Environment::system().now())
-            }
-        };
-        let Joined { session, metadata, key } = joined.map_err(|error| advise(error, invite))?.read()?;
-        let back = key.as_ref().map(|key| format!(" --auth {key}")).unwrap_or_default();
+        let (known, joined) = join(arena, invite, args)?;
+        let back = joined.key.as_ref().map(|key| format!(" --auth {key}")).unwrap_or_default();
+        // At once, since whatever goes wrong from here on can be made good by whoever knows this.
         note(&format!("the seat is yours; to come back to it: arena play --from {invite}{back}"));
+        Seat::of(arena, invite, known, joined)
+    }
+
+    /// Takes the seat of an invite in an arena that doesn't outlast this program, so that there is nothing to come back to.
+    ///
+    /// # Errors
+    /// As [`Seat::take`].
+    pub fn take_for_now(arena: &Arena, invite: &str) -> Result<Seat, Failure> {
+        let (known, joined) = join(arena, invite, &JoinArgs { user_id: None, sign: None })?;
+        Seat::of(arena, invite, known, joined)
+    }
+
+    fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: Joined) -> Result<Seat, Failure> {
+        let Joined { session, metadata, key } = joined;
         let arena = arena.seen_by(invite).with_key(key).holding_out(OUTAGE);
         let known = match known {
             Some(known) => Some(known),
@@ -181,6 +181,12 @@ impl Seat {
     /// As [`Seat::act`].
     pub fn say(&self, text: &str, to: Option<&str>) -> Result<Option<Refusal>, Failure> {
         refusal(self.arena.say(&self.session, text, to))
+    }
+
+    /// Tells the arena what a step of our play has cost, where it wants to know. `report` has the fields of the wire. Why it isn't
+    /// taken, if it isn't: that is no reason to stop playing, and other arenas know of no such reports.
+    pub fn report_usage(&self, report: &Map<String, Value>) -> Option<CallError> {
+        self.arena.report_usage(&self.session, report).err()
     }
 
     /// Whether the challenge has a method of this name.
@@ -254,7 +260,7 @@ impl Seat {
     /// How the session ended, for programs.
     pub fn result(&self, ending: &Ending) -> Value {
         let players = if ending.players.is_empty() { &self.players } else { &ending.players };
-        serde_json::json!({
+        let mut result = serde_json::json!({
             "session": self.session,
             "challenge": self.challenge,
             "you": self.you,
@@ -262,8 +268,32 @@ impl Seat {
             "players": players,
             "scores": ending.scores,
             "abandoned": ending.abandoned,
-        })
+        });
+        if !ending.reported_usage.is_empty() {
+            result["reportedUsage"] = serde_json::json!(ending.reported_usage);
+        }
+        result
     }
+}
+
+/// Joins with an invite. What was known of its session before comes with it.
+fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>, Joined), Failure> {
+    let known = match arena.find_invite(invite) {
+        Ok(answer) => Some(answer.read::<Listed>()?),
+        // Whether it is used or only claimed, and whether there is one at all, the join will tell.
+        Err(CallError::Refused { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let joined = match &args.sign {
+        None => arena.join(invite, args.user_id.as_deref()),
+        Some(name) => {
+            let pair = Keys::at_home()?.read(name.as_deref())?;
+            let code =
+                invite.parse().map_err(|error| Failure::new(Exit::Usage, format_args!("{invite} is {error}")))?;
+            arena.join_signed(code, &pair, Environment::system().now())
+        }
+    };
+    Ok((known, joined.map_err(|error| advise(error, invite))?.read()?))
 }
 
 /// A call's refusal, apart from what else may go wrong with it.

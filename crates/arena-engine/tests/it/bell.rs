@@ -1,6 +1,6 @@
 //! A challenge that does nothing but let time pass: one player joins, a bell rings each second, the third ends the game.
 
-use arena_model::{ChallengeMetadata, Operator, OptionsError, Rejection, Rules, Seat, Seed, Table};
+use arena_model::{ChallengeMetadata, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
 #[derive(Default, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ impl Rules for Bell {
     const ID: &'static str = "bell";
     const DESCRIPTION: &'static str = "Rings.";
     const SEATS: std::ops::RangeInclusive<usize> = 1..=10;
-    const OVERRIDABLE: &'static [&'static str] = &[];
+    const OVERRIDABLE: &'static [Setting] = &[];
     type Options = NoOptions;
 
     fn check(_: &NoOptions) -> Result<(), OptionsError> {

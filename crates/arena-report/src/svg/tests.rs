@@ -288,3 +288,67 @@ fn texts_and_curves_stand_out() {
         }
     }
 }
+
+#[test]
+fn a_course_says_where_it_stands_and_how_sure_that_is() {
+    let estimate = |value: f64, low: f64, high: f64| Estimate { value, interval: Interval { low, high } };
+    let few = Curve {
+        name: "rating".to_owned(),
+        values: vec![estimate(20.0, -80.0, 120.0), estimate(60.0, 10.0, f64::INFINITY)],
+    };
+    let course = Course { title: "Elo in each tournament", x: "tournaments" };
+    check(
+        over_time(&course, &[few]),
+        expect![[r#"
+        title: Elo in each tournament
+        desc: rating after 2 tournaments: 60, at least 10.
+        text: −50
+        text: 0
+        text: 50
+        text: 100
+        text: 1
+        text: 2
+        text: rating
+        text: tournaments
+        2 circle, 1 desc, 4 line, 1 polygon, 17 polyline, 1 rect, 1 svg, 8 text, 1 title
+    "#]],
+    );
+    let values = (0..400).map(|game| estimate(0.5, 0.5 - 1.0 / f64::from(game + 1), 0.5 + 1.0 / f64::from(game + 1)));
+    let many = Curve { name: HOSTILE[0].to_owned(), values: values.collect() };
+    check(
+        over_time(&Course { title: "Security", x: "games" }, &[many]),
+        expect![[r#"
+        title: Security
+        desc: <script>alert(1)</script> after 400 games: 0.5, from 0.497 to 0.502.
+        text: −0.5
+        text: 0
+        text: 0.5
+        text: 1
+        text: 1.5
+        text: 100
+        text: 200
+        text: 300
+        text: 400
+        text: <script>alert(1…
+        text: games
+        1 desc, 5 line, 1 polygon, 13 polyline, 1 rect, 1 svg, 11 text, 1 title
+    "#]],
+    );
+    check(
+        over_time(&course, &[]),
+        expect![[r#"
+        none
+    "#]],
+    );
+}
+
+#[test]
+fn a_picture_alone_is_of_the_theme_that_is_asked_for() {
+    let picture = scatter(&[point("a", 1.0, 2.0)], &AXES).unwrap();
+    let file = |theme| picture.to_file_for(theme);
+    assert_eq!(file(Theme::Auto), picture.to_file());
+    assert!(file(Theme::Auto).contains("prefers-color-scheme"));
+    assert!(!file(Theme::Light).contains("fill:#1C2226") && !file(Theme::Light).contains("prefers-color-scheme"));
+    assert!(file(Theme::Dark).contains("fill:#1C2226") && !file(Theme::Dark).contains("prefers-color-scheme"));
+    assert_eq!(["auto", "dark", "blue"].map(Theme::of), [Some(Theme::Auto), Some(Theme::Dark), None]);
+}

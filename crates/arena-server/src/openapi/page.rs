@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
 
 use super::{BASE, Description};
-use crate::web::head;
+use crate::web::{explained, head, top};
 
 impl Description {
     /// The page for somebody who reaches the server at `base`.
@@ -23,6 +23,7 @@ pub(super) fn page(document: &Value) -> String {
         html lang="en" {
             (head("Arena: HTTP interface"))
             body {
+                (top("/docs"))
                 header {
                     h1 { "HTTP interface" }
                     (prose(text(&document["info"]["description"])))
@@ -74,17 +75,17 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
     html! {
         article id=(text(&operation["operationId"])) {
             h3 { code { (method.to_uppercase()) " " (path) } }
-            p { b { (inline(text(&operation["summary"]))) } }
+            p { b { (explained(text(&operation["summary"]))) } }
             (prose(text(&operation["description"])))
             @if let Some((sentence, _)) = what_counts(operation) { p { (sentence) } }
             @if !parameters.is_empty() {
-                table {
+                table.fields {
                     @for parameter in parameters {
                         tr {
                             td { code { (text(&parameter["name"])) } @if parameter["required"] == true { " *" } }
                             td { (text(&parameter["in"])) }
                             td { (kind(&parameter["schema"])) }
-                            td.prose { (inline(text(&parameter["description"]))) }
+                            td.prose { (explained(text(&parameter["description"]))) }
                         }
                     }
                 }
@@ -104,7 +105,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
                     (prose(text(&response["description"])))
                 }
             }
-            pre { (curl(document, path, method, operation)) }
+            pre tabindex="0" { (curl(document, path, method, operation)) }
         }
     }
 }
@@ -184,12 +185,12 @@ fn properties(schema: &Value) -> Markup {
             }
         }
         @if !schema["properties"].is_null() {
-            table {
+            table.fields {
                 @for (name, field) in fields(&schema["properties"]) {
                     tr {
                         td { code { (name) } @if is_required(name) { " *" } }
                         td { (kind(field)) }
-                        td.prose { (inline(text(&field["description"]))) }
+                        td.prose { (explained(text(&field["description"]))) }
                     }
                 }
             }
@@ -225,19 +226,10 @@ fn prose(text: &str) -> Markup {
     html! {
         @for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
             @if paragraph.starts_with("- ") {
-                ul { @for line in paragraph.lines() { li { (inline(line.trim_start_matches("- "))) } } }
+                ul { @for line in paragraph.lines() { li { (explained(line.trim_start_matches("- "))) } } }
             } @else {
-                p { (inline(paragraph)) }
+                p { (explained(paragraph)) }
             }
-        }
-    }
-}
-
-/// A line; what stands between backticks is code.
-fn inline(text: &str) -> Markup {
-    html! {
-        @for (i, part) in text.split('`').enumerate() {
-            @if i % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

@@ -240,6 +240,6 @@ pub(super) fn played(arena: &Arena) -> ApiResult<&Tournaments> {
     arena.tournaments.as_ref().ok_or_else(none)
 }
 
-fn id_of(text: &str) -> ApiResult<AgentId> {
+pub(crate) fn id_of(text: &str) -> ApiResult<AgentId> {
     text.parse().map_err(|_| Refusal::NoAgent("of this id".to_owned()).into())
 }

@@ -12,7 +12,7 @@ use crate::request::Get;
 
 /// Nothing but what this server itself sends, and no script.
 const POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The description of all routes (OpenAPI 3.1).
 #[utoipa::path(get, path = "/openapi.json", tag = "documentation",

@@ -31,9 +31,18 @@ const AT_ONCE: usize = 256;
 /// Bytes after which a write is long enough.
 const WRITE_BYTES: usize = 32 * 1024;
 
-/// Shortest time between two writes to a subscriber. A message that comes sooner after the last waits for the rest of
-/// it, with whatever else comes: a write costs ten times what a message in it does, and nobody sees 10 ms.
+/// Longest time between two writes to a subscriber for which a message waits, with whatever else comes.
 const GATHER: Duration = Duration::from_millis(10);
+
+/// Watchers of a session who make its messages wait a millisecond longer: about as many as can be written to in that time.
+const WATCHERS_PER_MS: u64 = 100;
+
+/// Shortest time between two writes to each of so many watchers. A write costs ten times what a message in it does, about 10 µs, so
+/// with a thousand watchers it is worth waiting, and nobody sees 10 ms. The few who play and look on are written to at once: bots
+/// that answer at once would wait in each ply.
+fn gathering(watchers: usize) -> Duration {
+    Duration::from_millis(watchers as u64 / WATCHERS_PER_MS).min(GATHER)
+}
 
 /// Silence after which a comment is sent, so that proxies don't take the stream for dead.
 const PING_AFTER: Duration = Duration::from_secs(30);
@@ -187,7 +196,13 @@ impl Reader {
             }
             let arena = self.arena.clone();
             tokio::select! {
-                () = self.subscription.changed() => tokio::time::sleep_until(self.last_write + GATHER).await,
+                () = self.subscription.changed() => {
+                    let gathering = gathering(self.subscription.watchers());
+                    // A timer rounds up to the next millisecond, also where there is nothing to wait for.
+                    if !gathering.is_zero() {
+                        tokio::time::sleep_until(self.last_write + gathering).await;
+                    }
+                }
                 () = tokio::time::sleep(PING_AFTER) => return Some((Ok(Bytes::from_static(b": ping\n\n")), self)),
                 () = arena.stopping() => return None,
             }
@@ -248,5 +263,16 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.arena.metrics.subscribers.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_watchers_are_written_to_at_once_and_for_many_messages_are_gathered() {
+        let ms = |watchers| gathering(watchers).as_millis();
+        assert_eq!([1, 4, 99, 100, 550, 1_000, 100_000].map(ms), [0, 0, 0, 1, 5, 10, 10]);
     }
 }

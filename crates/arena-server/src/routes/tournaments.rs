@@ -85,9 +85,9 @@ pub(crate) struct TournamentView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = EnteredAgent)]
 pub(crate) struct EnteredView {
-    id: AgentId,
+    pub(crate) id: AgentId,
     /// What it is called there; nobody else is.
-    name: String,
+    pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use arena_web::{ASSETS, BOARDS_STYLE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
@@ -22,21 +23,30 @@ const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
 const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    // The pictures of reports stand on the pages, so that their style belongs to all of them.
-    let text = format!("{}{}", include_str!("style.css"), arena_report::picture_style());
+    // The pictures of reports and boards of games stand on the pages, so that their style belongs to all of them.
+    let text = format!("{BOARDS_STYLE}{}{}", include_str!("style.css"), arena_report::picture_style());
     Asset::new("style.css", CSS, text.leak())
 });
 
-static OTHERS: LazyLock<[Asset; 7]> = LazyLock::new(|| {
-    [
+static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let own = [
         Asset::new("icon.svg", SVG, include_str!("icon.svg")),
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
         Asset::new("session.js", SCRIPT, include_str!("session.js")),
         Asset::new("play.js", SCRIPT, include_str!("play.js")),
         Asset::new("keys.js", SCRIPT, include_str!("keys.js")),
         Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
-        Asset::new("boards.js", SCRIPT, include_str!("boards.js")),
-    ]
+        Asset::new("admin.js", SCRIPT, include_str!("admin.js")),
+        Asset::new("events.js", SCRIPT, include_str!("events.js")),
+        Asset::new("said.js", SCRIPT, include_str!("said.js")),
+        Asset::new("home.js", SCRIPT, include_str!("home.js")),
+        Asset::new("live.js", SCRIPT, include_str!("live.js")),
+        Asset::new("moves.js", SCRIPT, include_str!("moves.js")),
+    ];
+    // Games are drawn by the same modules here and in replays.
+    let shared =
+        ASSETS.iter().map(|asset| Asset::new(asset.path, HeaderValue::from_static(asset.media_type), asset.text));
+    own.into_iter().chain(shared).collect()
 });
 
 impl Asset {
@@ -69,7 +79,7 @@ pub(super) async fn style(visit: Visit) -> Response {
     STYLE.answer(&visit.headers)
 }
 
-/// `GET /web/{file}`: what pages load besides.
+/// `GET /web/{*file}`: what pages load besides.
 pub(super) async fn file(visit: Visit) -> PageResult {
     let name = visit.param("file");
     let found = OTHERS.iter().find(|asset| asset.name == name);

@@ -1,16 +1,71 @@
 //! A leaderboard: as a picture of what it measures twice, and as a table that can be sorted.
 
 use arena_model::{Board, Metric, MetricKind, Order, ScoringEntry, UserProfile};
-use arena_report::{Axes, Estimate, Interval, Point, number_of, scatter};
+use arena_report::{Axes, Estimate, Interval, Picture, Point, number_of, scatter};
 use maud::{Markup, PreEscaped, html};
 
 use super::layout::cut;
 use super::{PageResult, Query, seen, with_query};
 use crate::arena::Arena;
+use crate::error::ApiError;
 use crate::routes::orders;
 
 /// Players in a picture; with more of them nobody can be told from the others.
 const DOTS: usize = 30;
+
+/// Places of a board that are looked through for players of one kind.
+const LOOKED_THROUGH: usize = 1000;
+
+/// Whose places on a board are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Who {
+    /// Everybody's.
+    All,
+    /// Of those who name no model, and aren't benchmark models.
+    Humans,
+    /// Of those whom the administrator calls so.
+    Benchmarks,
+}
+
+impl Who {
+    pub(super) const ALL: [Who; 3] = [Who::All, Who::Humans, Who::Benchmarks];
+
+    /// What a query says.
+    ///
+    /// # Errors
+    /// If there are no such players.
+    pub(super) fn of(query: &Query) -> PageResult<Who> {
+        let wanted = query.get("players").unwrap_or("");
+        let found = Who::ALL.into_iter().find(|who| who.name() == wanted);
+        let unknown = || ApiError::bad_request("INVALID_FIELD", "players must be one of: humans, benchmark");
+        Ok(found.ok_or_else(unknown)?)
+    }
+
+    /// In a query; nothing for everybody.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Who::All => "",
+            Who::Humans => "humans",
+            Who::Benchmarks => "benchmark",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Who::All => "All players",
+            Who::Humans => "Humans",
+            Who::Benchmarks => "Benchmark models",
+        }
+    }
+
+    fn counts(self, profile: &UserProfile) -> bool {
+        match self {
+            Who::All => true,
+            Who::Humans => !profile.is_benchmark && profile.model.is_none(),
+            Who::Benchmarks => profile.is_benchmark,
+        }
+    }
+}
 
 /// The top of a leaderboard.
 pub(super) struct Leaderboard {
@@ -18,6 +73,7 @@ pub(super) struct Leaderboard {
     order: Order,
     players: Vec<(UserProfile, ScoringEntry)>,
     total: u64,
+    who: Who,
 }
 
 impl Leaderboard {
@@ -29,31 +85,47 @@ impl Leaderboard {
         arena: &Arena,
         board: Board,
         sort: Option<&str>,
-        limit: usize,
+        (who, limit): (Who, usize),
     ) -> PageResult<Option<Self>> {
         let metrics = arena.engine.scoring().metrics(&board);
         let Some((board, order)) = orders(arena, vec![board], sort)?.pop() else { return Ok(None) };
-        let page = arena.engine.list_board(&board, order, 0, limit).await?;
-        Ok(Some(Leaderboard { metrics, order, players: page.items, total: page.total }))
+        let step = if who == Who::All { limit } else { 100 };
+        let (mut players, mut looked, mut total) = (Vec::new(), 0, 0);
+        while players.len() < limit && looked < LOOKED_THROUGH {
+            let page = arena.engine.list_board(&board, order, looked as u64, step).await?;
+            (looked, total) = (looked + page.items.len(), page.total);
+            let is_last = page.items.len() < step || who == Who::All;
+            players.extend(page.items.into_iter().filter(|(profile, _)| who.counts(profile)));
+            if is_last {
+                break;
+            }
+        }
+        players.truncate(limit);
+        Ok(Some(Leaderboard { metrics, order, players, total, who }))
     }
 
     /// Whether anybody is on it.
     pub(super) fn is_empty(&self) -> bool {
-        self.total == 0
+        self.players.is_empty()
     }
 
     /// The picture, where there can be one, and the table.
     pub(super) fn both(&self, title: &str, path: &str, query: &Query) -> Markup {
         html! {
             div.beside {
-                @if let Some(picture) = self.picture(title) { (picture) }
+                @if let Some(picture) = self.picture(title) {
+                    figure {
+                        div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
+                        figcaption { "Each dot is a player, the lines are 95 % intervals. Nobody beats those on the orange steps in both." }
+                    }
+                }
                 div { (self.table(path, query)) }
             }
         }
     }
 
     /// Security and utility against each other, where the board measures both.
-    fn picture(&self, title: &str) -> Option<Markup> {
+    pub(super) fn picture(&self, title: &str) -> Option<Picture> {
         let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
         let (x, y) = (key(":security")?, key(":utility")?);
         let measured = |entry: &ScoringEntry, key: &str| {
@@ -67,13 +139,7 @@ impl Leaderboard {
                 Some(Point { name, x: measured(entry, x)?, y: measured(entry, y)? })
             })
             .collect();
-        let picture = scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })?;
-        Some(html! {
-            figure {
-                div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                figcaption { "Each dot is a player, the lines are 95 % intervals. Nobody beats those on the orange steps in both." }
-            }
-        })
+        scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })
     }
 
     /// The table, with links at `path` that sort it.
@@ -104,7 +170,8 @@ impl Leaderboard {
                     }
                 }
             } }
-            @if self.total > self.players.len() as u64 { p.more { "The first " (self.players.len()) " of " (self.total) " players." } }
+            @if self.who != Who::All { p.more { "Looked for among the first " (LOOKED_THROUGH) " of " (self.total) " players, by place on the board of all." } }
+            @if self.who == Who::All && self.total > self.players.len() as u64 { p.more { "The first " (self.players.len()) " of " (self.total) " players." } }
         }
     }
 

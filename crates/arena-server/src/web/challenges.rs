@@ -1,21 +1,25 @@
 //! `/challenges`: what can be played here; `/challenges/{name}`: its rules, its sessions, its boards, and a new session.
 
 use arena_engine::Create;
-use arena_model::{Board, ChallengeMetadata, Status, Viewer};
+use arena_model::{Board, ChallengeMetadata, ChallengeType, Status, Viewer};
 use arena_store::SessionFilter;
 use axum::extract::State;
+use axum::http::StatusCode;
 use maud::{Markup, html};
+use serde_json::json;
 
-use super::board::Leaderboard;
+use super::board::{Leaderboard, Who};
 use super::form::Form;
 use super::home::challenges;
-use super::layout::{Page, Place, badge, cut, shown};
+use super::layout::{Page, Place, badge, cut, explained, shown};
+use super::play::to_seat;
 use super::seen::{Seen, is_code};
 use super::sessions::read_list;
 use super::{PageResult, Visit, answer, base, pager};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
+use crate::house::{House, Places};
 
 /// Sessions on a page.
 const SESSIONS: usize = 20;
@@ -37,16 +41,17 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
     Ok(answer(&Page::new("Challenges", Place::Challenges, body)))
 }
 
-fn metadata<'a>(arena: &'a Arena, name: &str) -> PageResult<&'a ChallengeMetadata> {
+fn hosted<'a>(arena: &'a Arena, name: &str) -> PageResult<&'a dyn ChallengeType> {
     let challenge = arena.engine.challenges().get(name);
     let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
-    Ok(challenge.metadata())
+    Ok(&**challenge)
 }
 
 /// `GET /challenges/{name}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let name = visit.param("name");
-    let metadata = metadata(&arena, name)?;
+    let challenge = hosted(&arena, name)?;
+    let metadata = challenge.metadata();
     let path = format!("/challenges/{name}");
     let (offset, limit) = (visit.query.number("offset").unwrap_or(0), SESSIONS);
     let status = visit.query.get("status").and_then(Status::from_wire);
@@ -59,13 +64,20 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             p.lead { (shown(&metadata.description)) }
             p.counts { span { (metadata.players) " players" } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
         }
-        section { (new_session(name, metadata)) }
+        @if let Some(opponent) = opponent(&arena, name) {
+            section.card.inviting {
+                h2 { "Play it yourself" }
+                p { "A bot of the house takes the other side, and you play in this browser." }
+                (opponent)
+            }
+        }
+        section { (new_session(challenge)) }
         section {
             h2 { "Rules" }
-            div.prose.rules { (shown(&metadata.prompt)) }
+            div.prose.rules { (explained(&metadata.prompt)) }
             h3 { "Methods" }
             dl.methods {
-                @for method in &metadata.methods { dt { code { (method.name) } } dd { (shown(&method.description)) } }
+                @for method in &metadata.methods { dt { code { (method.name) } } dd { (explained(&method.description)) } }
             }
         }
         section id="sessions" {
@@ -109,22 +121,49 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
     let mut boards = Vec::new();
     for (strategy, board) in all {
         let sort = sort.filter(|sort| scoring.order(&board, Some(sort)).is_some());
-        let board = Leaderboard::read(arena, board, sort, PLAYERS).await?;
+        let board = Leaderboard::read(arena, board, sort, (Who::All, PLAYERS)).await?;
         boards.extend(board.filter(|board| !board.is_empty()).map(|board| (strategy, board)));
     }
     Ok(boards)
 }
 
+/// The form that starts a session in which bots of the house sit at all seats but one, where there are such bots.
+pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
+    arena.house.get().filter(|house| house.plays(name))?;
+    Some(html! {
+        form method="post" action={ "/challenges/" (name) } {
+            input type="hidden" name="against" value="house";
+            button { "Play against a house bot" }
+        }
+    })
+}
+
 /// The form that starts a session.
-fn new_session(name: &str, metadata: &ChallengeMetadata) -> Markup {
+fn new_session(challenge: &dyn ChallengeType) -> Markup {
+    let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
         form.card method="post" action={ "/challenges/" (name) } {
             h2 { "New session" }
             p { "You get an invite for each of the " (metadata.players) " seats, and hand them out: to agents, to other people, or to yourself." }
-            details {
-                summary { "Options" }
-                label for="options" { "A JSON object with those that shall differ from this server's, such as " code { "{\"players\": 3}" } "." }
-                textarea id="options" name="options" rows="3" spellcheck="false" {}
+            @if let Some(first) = options.first() {
+                details {
+                    summary { "Options" }
+                    label for="options" { "A JSON object with those that shall differ from this server's, such as " code { (json!({ first.name: first.default })) } "." }
+                    textarea id="options" name="options" rows="3" spellcheck="false" {}
+                    dl {
+                        @for option in options {
+                            dt { code { (option.name) } }
+                            dd {
+                                (option.description) " "
+                                span.soft {
+                                    @if let (Some(least), Some(most)) = (&option.minimum, &option.maximum) { (least) " to " (most) ", else " }
+                                    @else { "Else " }
+                                    code { (cut(&option.default.to_string(), 80)) } "."
+                                }
+                            }
+                        }
+                    }
+                }
             }
             button { "Start a session" }
         }
@@ -134,18 +173,27 @@ fn new_session(name: &str, metadata: &ChallengeMetadata) -> Markup {
 /// `POST /challenges/{name}`: a session, and its invites, this once.
 pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
-    let metadata = metadata(&arena, name)?;
+    let metadata = hosted(&arena, name)?.metadata();
     let options = match form.fields.get("options").map(str::trim).filter(|text| !text.is_empty()) {
         None => Default::default(),
         Some(text) => serde_json::from_str(text).map_err(|error| {
             ApiError::bad_request("INVALID_OPTIONS", format!("the options aren't a JSON object: {error}"))
         })?,
     };
+    let house = match form.fields.get("against") {
+        None => None,
+        Some("house") => Some(kept(&arena, name, metadata)?),
+        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be: house").into()),
+    };
     let create = Create { challenge: name.to_owned(), options };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let told = arena.engine.create(create, None, respond).await?;
     let session: Seen = serde_json::from_str(&told).expect("views have these fields");
+    if let (Some((house, places)), Some((own, others))) = (house, session.invites.split_first()) {
+        house.send(name, others, places);
+        return Ok(to_seat(own));
+    }
     let base = base(&arena, &form.headers);
     let body = html! {
         div.intro {
@@ -163,6 +211,18 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         }
     };
     Ok(answer(&Page::new("New session", Place::Challenges, body)))
+}
+
+/// The house, with places for all seats of a session but one.
+fn kept<'a>(arena: &'a Arena, name: &str, metadata: &ChallengeMetadata) -> PageResult<(&'a House, Places)> {
+    let house = arena.house.get().filter(|house| house.plays(name));
+    let house = house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no bots that play this"))?;
+    let busy = || {
+        let text = "all bots of the house are playing; try again when a game is over";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text)
+    };
+    let places = house.reserve(metadata.players.saturating_sub(1)).ok_or_else(busy)?;
+    Ok((house, places))
 }
 
 /// How somebody plays with an invite.

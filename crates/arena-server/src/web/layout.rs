@@ -9,6 +9,7 @@ pub(super) struct Page {
     title: String,
     place: Place,
     scripts: Vec<&'static str>,
+    styles: Vec<&'static str>,
     body: Markup,
 }
 
@@ -21,10 +22,21 @@ pub(super) enum Place {
     Elsewhere,
 }
 
+impl Place {
+    fn path(self) -> &'static str {
+        match self {
+            Place::Home => "/",
+            Place::Challenges => "/challenges",
+            Place::Tournaments => "/tournaments",
+            Place::Elsewhere => "",
+        }
+    }
+}
+
 impl Page {
     /// A page that needs no script but the one of all pages.
     pub(super) fn new(title: &str, place: Place, body: Markup) -> Page {
-        Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], body }
+        Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], styles: Vec::new(), body }
     }
 
     /// The page with one script more.
@@ -33,29 +45,21 @@ impl Page {
         self
     }
 
+    /// The page with one style sheet more, behind that of all pages.
+    pub(super) fn with_style(mut self, style: &'static str) -> Page {
+        self.styles.push(style);
+        self
+    }
+
     pub(super) fn render(&self) -> Markup {
-        let places = [
-            (Place::Home, "/", "Arena"),
-            (Place::Challenges, "/challenges", "Challenges"),
-            (Place::Tournaments, "/tournaments", "Tournaments"),
-        ];
         let title = if self.place == Place::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head_with(&title, &self.scripts))
+                (head_with(&title, &self.scripts, &self.styles))
                 body {
                     a.skip href="#content" { "Skip to the content" }
-                    header.top {
-                        nav aria-label="Site" {
-                            @for (place, path, name) in places {
-                                a href=(path) aria-current=[(place == self.place).then_some("page")] { (name) }
-                            }
-                            span.stretch {}
-                            a href="/docs" { "HTTP interface" }
-                            a href="/skill.md" { "For agents" }
-                        }
-                    }
+                    (top(self.place.path()))
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
                         p {
@@ -70,12 +74,27 @@ impl Page {
     }
 }
 
-/// The head of a page without scripts.
-pub(crate) fn head(title: &str) -> Markup {
-    head_with(title, &[])
+/// The links that stand above all pages. `here` is the path of the one that leads to this page.
+pub(crate) fn top(here: &str) -> Markup {
+    let link =
+        |path: &str, name: &str| html! { a href=(path) aria-current=[(path == here).then_some("page")] { (name) } };
+    html! {
+        header.top {
+            nav aria-label="Site" {
+                (link("/", "Arena")) (link("/challenges", "Challenges")) (link("/tournaments", "Tournaments"))
+                span.stretch {}
+                (link("/docs", "HTTP interface")) (link("/skill.md", "For agents"))
+            }
+        }
+    }
 }
 
-fn head_with(title: &str, scripts: &[&str]) -> Markup {
+/// The head of a page without scripts.
+pub(crate) fn head(title: &str) -> Markup {
+    head_with(title, &[], &[])
+}
+
+fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -84,6 +103,7 @@ fn head_with(title: &str, scripts: &[&str]) -> Markup {
             title { (title) }
             link rel="icon" href="/web/icon.svg" type="image/svg+xml";
             link rel="stylesheet" href="/style.css";
+            @for style in styles { link rel="stylesheet" href={ "/web/" (style) }; }
             @for script in scripts { script type="module" src={ "/web/" (script) } {} }
         }
     }
@@ -92,6 +112,15 @@ fn head_with(title: &str, scripts: &[&str]) -> Markup {
 /// A text of somebody's, which means nothing but itself.
 pub(super) fn shown(text: &str) -> Markup {
     html! { bdi { (printable(text)) } }
+}
+
+/// A text of this program's, in which code stands between backticks.
+pub(crate) fn explained(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }
 
 /// A short text of somebody's, as one line of at most `most` characters. The whole is there for those who point at it.

@@ -2,6 +2,7 @@
 
 import { board, key, session } from "./session.js";
 import { remember, sign } from "./keys.js";
+import { offer } from "./moves.js";
 
 const seat = document.getElementById("seat").dataset;
 const refusal = document.getElementById("refusal");
@@ -44,14 +45,15 @@ async function join() {
 }
 
 for (const form of document.querySelectorAll("form[data-do]")) {
+    let isBusy = false;
     form.addEventListener("submit", async (event) => {
         const wanted = form.dataset.do;
         // Without keys, the form itself is enough, and the page that comes of it is needed.
         if (wanted === "join" && seat.mode === "standalone") return;
         event.preventDefault();
-        const button = form.querySelector("button");
-        button.disabled = true;
-        const fields = new FormData(form);
+        if (isBusy) return;
+        isBusy = true;
+        const fields = new FormData(form, event.submitter);
         let done;
         if (wanted === "join") await join();
         else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
@@ -60,8 +62,9 @@ for (const form of document.querySelectorAll("form[data-do]")) {
             if (fields.get("to")) said.to = fields.get("to");
             done = await ask("/api/chat/send", said);
         }
-        button.disabled = false;
-        if (done) form.querySelector("textarea").value = "";
+        isBusy = false;
+        const written = form.querySelector("textarea");
+        if (done && written) written.value = "";
     });
 }
 
@@ -70,7 +73,7 @@ if (seat.mode === "authentication" && seat.seated === "true" && !key) {
     refusal.hidden = false;
     for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 } else if (seat.seated === "true") {
-    board.onMove = (move) => act("move", move);
+    if (session.challenge === "chess") board.onDrawn = offer((move) => act("move", move));
     board.draw();
 }
 

@@ -4,14 +4,14 @@
 //! a script to sign with a key that stays in the browser; the page itself then shows what everybody may see.
 
 use arena_engine::{Act, Chat, Join};
-use arena_model::{ChallengeMetadata, Channel, InviteCode, Party, Session, Status, UserId, Viewer};
+use arena_model::{ChallengeMetadata, Channel, InviteCode, Method, Party, Session, Status, UserId, Viewer};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
 use super::form::Form;
-use super::layout::{Page, Place, shown};
+use super::layout::{Page, Place, explained};
 use super::seen::Seen;
 use super::sessions::{Log, board, deal, ending, heading, who};
 use super::{PageResult, Visit, answer};
@@ -61,8 +61,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                 section id="acts" {
                     h2 { "What you can do" }
+                    @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
                     @if seen.challenge_type == "chess" { (promotion()) }
-                    (acts(&path, metadata))
+                    @if seen.challenge_type == "snake" { (steps(&path)) }
+                    (acts(&path, metadata, seen.challenge_type == "chess" || seen.challenge_type == "snake"))
                 }
             }
         }
@@ -78,7 +80,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         @if let Some(metadata) = metadata {
-            details open[!is_seated] { summary { "Rules" } div.prose.rules { (shown(&metadata.prompt)) } }
+            details open[!is_seated] { summary { "Rules" } div.prose.rules { (explained(&metadata.prompt)) } }
         }
         (deal(&seen))
     };
@@ -103,6 +105,15 @@ fn join(path: &str, keys: bool) -> Markup {
     }
 }
 
+/// How a game is played on its board, with a script.
+fn hint(challenge: &str) -> Option<&'static str> {
+    match challenge {
+        "chess" => Some("Choose one of your pieces on the board, then the square that it goes to."),
+        "snake" => Some("The arrow keys steer your snake, or these buttons: all snakes step when all have chosen."),
+        _ => None,
+    }
+}
+
 /// What a pawn becomes that is moved on the board.
 fn promotion() -> Markup {
     html! {
@@ -113,19 +124,41 @@ fn promotion() -> Markup {
     }
 }
 
-/// A form for each method.
-fn acts(path: &str, metadata: &ChallengeMetadata) -> Markup {
+/// A button for each way in which a snake can go.
+fn steps(path: &str) -> Markup {
     html! {
-        div.cards {
-            @for (at, method) in metadata.methods.iter().enumerate() {
-                form.card method="post" action=(path) data-do="act" data-method=(method.name) {
-                    input type="hidden" name="do" value="act";
-                    input type="hidden" name="method" value=(method.name);
-                    label for={ "act-" (at) } { b { (method.name) } " – " (shown(&method.description)) }
-                    textarea id={ "act-" (at) } name="content" rows="1" {}
-                    button { (method.name) }
-                }
+        form.steps method="post" action=(path) data-do="act" data-method="move" {
+            input type="hidden" name="do" value="act";
+            input type="hidden" name="method" value="move";
+            @for (step, name, sign) in [("LEFT", "Left", "←"), ("UP", "Up", "↑"), ("DOWN", "Down", "↓"), ("RIGHT", "Right", "→")] {
+                button name="content" value=(step) aria-label=(name) { (sign) }
+                " "
             }
+        }
+    }
+}
+
+/// A form for each method. Where the game is played on its board, moves in words are there for those who want them.
+fn acts(path: &str, metadata: &ChallengeMetadata, is_on_board: bool) -> Markup {
+    let (words, others): (Vec<_>, Vec<_>) =
+        metadata.methods.iter().partition(|method| is_on_board && ["move", "actions"].contains(&method.name.as_str()));
+    html! {
+        div.cards { @for method in others { (act_form(path, method)) } }
+        @if !words.is_empty() {
+            details { summary { "Moves in words" } div.cards { @for method in words { (act_form(path, method)) } } }
+        }
+    }
+}
+
+fn act_form(path: &str, method: &Method) -> Markup {
+    let id = format!("act-{}", method.name);
+    html! {
+        form.card method="post" action=(path) data-do="act" data-method=(method.name) {
+            input type="hidden" name="do" value="act";
+            input type="hidden" name="method" value=(method.name);
+            label for=(id) { b { (method.name) } " – " (explained(&method.description)) }
+            textarea id=(id) name="content" rows="1" {}
+            button { (method.name) }
         }
     }
 }
@@ -181,10 +214,10 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
         }
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
     };
-    Ok(back(invite))
+    Ok(to_seat(&invite.to_string()))
 }
 
 /// To the page of the seat, so that loading it again doesn't send the form again.
-fn back(invite: InviteCode) -> Response {
+pub(super) fn to_seat(invite: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/play/{invite}"))]).into_response()
 }

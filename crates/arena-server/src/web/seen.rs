@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use arena_engine::Posted;
-use arena_model::{InviteCode, Score, Session, Status, UserId, UserProfile, Viewer, view};
+use arena_model::{InviteCode, Score, Session, Status, UsageTotal, UserId, UserProfile, Viewer, view};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -43,6 +43,9 @@ pub(super) struct Standing {
     pub(super) player_identities: BTreeMap<String, UserId>,
     #[serde(default)]
     pub(super) attributions: Vec<Attribution>,
+    /// What players say that their play has cost, by seat, once that is told and if anybody has said so.
+    #[serde(default)]
+    pub(super) reported_usage: Vec<UsageTotal>,
     #[serde(default)]
     pub(super) abandoned: bool,
 }

@@ -1,8 +1,8 @@
 // A session as it goes on: messages come by Server-Sent Events, boards are drawn from the states that the operator tells.
 
-import { timeElement } from "./page.js";
-import { Board } from "./boards.js";
+import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
+import { Said } from "./said.js";
 
 export const session = document.getElementById("session").dataset;
 
@@ -12,100 +12,22 @@ const seat = document.getElementById("seat")?.dataset;
 /** The key to it, where players prove who they are. */
 export const key = seat?.mode === "authentication" ? keyOf(seat.invite) : null;
 
+export const board = new LiveBoard(document.getElementById("board"), session);
+if (seat?.seated === "true") board.seat = board.ids.indexOf(seat.invite);
+
 const connection = document.getElementById("connection");
-export const board = new Board(document.getElementById("board"), session);
 
 /** Most messages in a list; older ones stay on the server. */
 const MOST = 400;
 
-/** Control characters and what turns the direction of writing, made visible, as the server does it. */
-function printable(text) {
-    return text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
-        (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
-}
-
-function element(name, className, ...children) {
-    const made = document.createElement(name);
-    if (className) made.className = className;
-    made.append(...children);
-    return made;
-}
-
-/** Who somebody is in this session. */
-function who(party) {
-    const seat = session.players.split(" ").indexOf(party);
-    if (party === "operator") return element("b", "who operator", "Operator");
-    if (seat < 0) return element("b", "who", element("bdi", "", printable(party)));
-    const made = element("b", `who seat-${seat % 6}`, `Player ${seat + 1}`);
-    made.title = party;
-    return made;
-}
-
-/** What a game's operator tells of the state, if the text is that. */
-export function stateOf(content) {
-    if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
-    try {
-        const told = JSON.parse(content);
-        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
-    } catch {
-        return null;
-    }
-}
-
-/** Which side a player has been given, where the game has such and the text says so. */
-function sideOf(content) {
-    if (!content.includes('"set_agent_id"')) return null;
-    try {
-        return JSON.parse(content).side;
-    } catch {
-        return null;
-    }
-}
-
-function textOf(message) {
-    if (message.redacted) {
-        const text = message.contentSha256
-            ? `Hidden by the administrator. SHA-256 of the text: ${message.contentSha256}`
-            : "Private: not to be read here.";
-        return element("p", "withheld", text);
-    }
-    const told = stateOf(message.content);
-    if (told?.state && !told.result) {
-        const text = element("p", "text", "The state of the game.");
-        if (told.asked.length) {
-            text.append(" Asked: ");
-            told.asked.forEach((player, at) => text.append(at ? ", " : "", who(player)));
-            text.append(".");
-        }
-        return text;
-    }
-    const most = 1500;
-    const chars = [...message.content];
-    const text = element("p", "text", element("bdi", "", printable(chars.slice(0, most).join(""))));
-    if (chars.length > most) text.append(element("span", "soft", ` … and ${chars.length - most} characters more`));
-    return text;
-}
-
-/** A message as an item of its channel, as the server writes it. */
-function itemOf(message, channel) {
-    const head = element("p", "head", who(message.from));
-    if (message.to) head.append(" → ", who(message.to));
-    if (message.type) head.append(" ", element("code", "", printable(message.type)));
-    const link = element("a", "at", timeElement(message.timestamp));
-    const item = element("li", message.to ? "message private" : "message", head, textOf(message));
-    item.id = `${channel}-${message.index}`;
-    link.href = `#${item.id}`;
-    head.append(link);
-    return item;
-}
+const said = new Said(board);
 
 /** Takes a message that may have been there before. */
 function take(message, channel) {
     if (channel === "operator") {
-        const isNew = (party) => party?.startsWith("inv_") && !session.players.split(" ").includes(party);
+        const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
         if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
-        const told = message.redacted ? null : stateOf(message.content);
-        if (seat && message.to === seat.invite) board.side = sideOf(message.content) ?? board.side;
+        const told = stateOf(message);
         if (told) showClock(board.add(told));
     }
     const list = document.getElementById(channel);
@@ -114,18 +36,35 @@ function take(message, channel) {
     list.dataset.last = list.dataset.len = message.index;
     document.querySelector(`[data-empty=${channel}]`)?.remove();
     const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
-    list.append(itemOf(message, channel));
+    list.append(said.item(message, channel));
     if (list.children.length > MOST) list.firstElementChild.remove();
     if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
 let reloading = false;
 
+/** Where texts that aren't sent yet are kept while the page is loaded again. */
+const DRAFTS = `drafts ${location.pathname}`;
+
 /** The server words what changes seldom: who sits where, and how it ended. */
 function reload() {
     if (reloading) return;
     reloading = true;
+    const fields = [...document.querySelectorAll("textarea, input[id]:not([type=hidden]), select")];
+    const drafts = fields.map((field) => [field.id, field.value]);
+    sessionStorage.setItem(DRAFTS, JSON.stringify({ drafts, focus: document.activeElement?.id }));
     location.reload();
+}
+
+/** Puts back what somebody was writing. */
+function restore() {
+    const { drafts, focus } = JSON.parse(sessionStorage.getItem(DRAFTS) ?? "{}");
+    sessionStorage.removeItem(DRAFTS);
+    for (const [id, text] of drafts ?? []) {
+        const field = id && document.getElementById(id);
+        if (field) field.value = text;
+    }
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
 }
 
 let asked;
@@ -195,6 +134,7 @@ function disconnect() {
     for (const source of sources.splice(0)) source.close();
 }
 
+restore();
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);

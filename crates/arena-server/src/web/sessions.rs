@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Channel, SessionId, Status, UserId, UserProfile, Viewer};
+use arena_model::{Channel, ProfileText, SessionId, Status, UsageTotal, UserId, UserProfile, Viewer};
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
+use arena_web::seat_class;
 use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::Value;
@@ -154,24 +155,32 @@ impl Log {
 
     /// Until when the operator waits for those whom it has asked last, in milliseconds since 1970.
     pub(super) fn deadline(&self) -> Option<i64> {
-        self.messages.iter().rev().find_map(|message| Told::of(&message.content)?.deadline)
+        self.messages.iter().rev().find_map(|message| Told::by(message)?.deadline)
     }
 }
 
-/// What a game's operator says to all: a state, and who is asked.
+/// What a game's operator says to all: a state, and who is asked; or how it has ended.
 struct Told {
+    ending: Option<String>,
     asked: Vec<String>,
     deadline: Option<i64>,
 }
 
 impl Told {
-    fn of(content: &str) -> Option<Told> {
-        if !content.starts_with("{\"world_state\"") && !content.starts_with("{\"public_state\"") {
+    /// Nobody but the operator tells states: what players write that looks like one is shown as they wrote it.
+    fn by(message: &Heard) -> Option<Told> {
+        let content = &message.content;
+        if message.from != "operator" {
+            return None;
+        }
+        let beginnings = ["{\"world_state\"", "{\"public_state\"", "{\"result\""];
+        if !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
             return None;
         }
         let told: Value = serde_json::from_str(content).ok()?;
         let asked = told["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        Some(Told { asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
+        let ending = told["result"]["termination"].as_str().map(str::to_owned);
+        Some(Told { ending, asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
     }
 }
 
@@ -180,7 +189,7 @@ pub(super) fn who(session: &Seen, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
-            (_, Some(seat)) => b.who.{ "seat-" (seat % 6) } title=(party) { "Player " (seat + 1) },
+            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { "Player " (seat + 1) },
             _ => b.who { (cut(party, 40)) },
         }
     }
@@ -209,10 +218,10 @@ fn text(message: &Heard, session: &Seen) -> Markup {
             None => html! { p.withheld { "Private: not to be read here." } },
         };
     }
-    if let Some(told) = Told::of(&message.content) {
+    if let Some(told) = Told::by(message) {
         return html! {
             p.text {
-                "The state of the game."
+                @match &told.ending { None => "The state of the game.", Some(ending) => { "The end of the game: " (cut(ending, 60)) "." } }
                 @if !told.asked.is_empty() { " Asked: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (who(session, player)) } "." }
                 " "
                 a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "as data" }
@@ -238,7 +247,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
     let body = html! {
         (heading(&seen))
-        @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
+        @if seen.status() == Status::Ended {
+            p { a.button href={ (path) "/replay" } { "Replay it" } }
+            (ending(&seen, &profiles))
+        }
         (board(&seen, operator.deadline()))
         div.channels {
             section aria-labelledby="operator-title" {
@@ -263,7 +275,7 @@ pub(super) fn heading(session: &Seen) -> Markup {
     let state = &session.state;
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
-            data-players=(state.players.join(" ")) data-seats=(session.invites.len()) {
+            data-players=(state.players.join(" ")) data-options=(session.options) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (session.challenge_type) } " " (badge(session.status())) }
             p.soft {
                 "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", since " (time(session.created_at))
@@ -282,7 +294,7 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
         p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {
             @if let Some(deadline) = deadline { "An answer is due by " (time(deadline)) "." }
         }
-        section.board id="board" hidden aria-label="Board" {}
+        section.live id="board" hidden aria-label="Board" {}
     }
 }
 
@@ -311,6 +323,7 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -
                     }
                 }
             } }
+            (usage(session))
             @if !state.attributions.is_empty() {
                 ul.attributions {
                     @for attribution in &state.attributions {
@@ -318,6 +331,38 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -
                     }
                 }
             }
+        }
+    }
+}
+
+/// What players say that their play has cost. Nobody verifies it, and the table says so.
+fn usage(session: &Seen) -> Markup {
+    let reported = session.state.players.iter().zip(&session.state.reported_usage);
+    let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
+    html! {
+        @if !reported.is_empty() {
+            div.scroll tabindex="0" { table {
+                caption { "What it has cost, as reported by the players" }
+                thead { tr {
+                    th scope="col" { "Seat" } th scope="col" { "Model" } th.number scope="col" { "Requests" }
+                    th.number scope="col" { "Tokens in" } th.number scope="col" { "From cache" } th.number scope="col" { "Tokens out" }
+                    th.number scope="col" { "Cost" } th.number scope="col" { "Time" }
+                } }
+                tbody {
+                    @for (player, total) in reported {
+                        @let models: Vec<&str> = total.models.iter().map(ProfileText::as_str).collect();
+                        @let about = if total.estimated { "≈ " } else { "" };
+                        tr {
+                            td { (who(session, player)) }
+                            td { (cut(&models.join(", "), 60)) }
+                            td.number { (total.reports) }
+                            td.number { (about) (total.input_tokens) } td.number { (total.cached_tokens) } td.number { (about) (total.output_tokens) }
+                            td.number { @if let Some(cost) = total.cost_usd { (format!("${cost:.4}")) } }
+                            td.number { @if let Some(ms) = total.ms { (format!("{:.1} s", ms as f64 / 1000.0)) } }
+                        }
+                    }
+                }
+            } }
         }
     }
 }

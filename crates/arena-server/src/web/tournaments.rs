@@ -1,4 +1,6 @@
-//! `/tournaments`: what bots play against each other here; `/tournaments/{id}`: how one stands; `/agents`: the bots.
+//! `/tournaments`: what bots play against each other here; `/tournaments/{id}`: how one stands.
+
+use std::collections::BTreeMap;
 
 use arena_match::tournament::Record;
 use arena_report::{Picture, cross_table_picture, grid, number_of, progress_picture, ratings_picture, remarks};
@@ -6,22 +8,27 @@ use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
 use super::layout::{Page, Place, cut, shown, time};
-use super::{PageResult, Visit, answer, pager};
+use super::plots::embed;
+use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
-use crate::routes::{AgentView, MatchView, TournamentView, id_of_tournament};
-use crate::tournaments::{Refusal, Tournaments};
+use crate::routes::{MatchView, TournamentView, id_of_tournament};
+use crate::tournaments::{AgentId, Refusal, Tournaments};
 
 /// Tournaments or bots on a page.
-const LISTED: usize = 30;
+pub(super) const LISTED: usize = 30;
 
 /// Matches on a page.
 const MATCHES: usize = 50;
+
+/// Games that are to come, and rounds, on a page.
+const TO_COME: usize = 12;
+const ROUNDS: usize = 40;
 
 /// Agents of which a page shows the cross table; it grows with their square.
 const MOST_CROSSED: usize = 24;
 
 /// Says so where no tournaments are played.
-fn none() -> Markup {
+pub(super) fn none() -> Markup {
     html! {
         p.empty { "No tournaments are played on this server. Its owner starts it with " code { "arena serve --tournaments" } " to have some." }
     }
@@ -58,11 +65,11 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new("Tournaments", Place::Tournaments, body)))
 }
 
-fn title(view: &TournamentView) -> Markup {
+pub(super) fn title(view: &TournamentView) -> Markup {
     html! { @match &view.name { Some(name) => (cut(name, 60)), None => { (view.game) ", " (view.agents.len()) " agents" } } }
 }
 
-fn state(view: &TournamentView) -> Markup {
+pub(super) fn state(view: &TournamentView) -> Markup {
     html! { span.badge.{ "is-" (view.state.name()) } { (view.state.name()) } }
 }
 
@@ -72,6 +79,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
     let offset = visit.query.number("offset").unwrap_or(0);
     let query = visit.query.clone();
+    let base = base(&arena, &visit.headers);
     let shown = tournaments.read(move |tournaments| {
         let (look, record) = tournaments.record(id)?;
         let view = TournamentView::of(&look);
@@ -84,7 +92,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         let body = html! {
             div id="live" data-going-on=(is_going_on) {
                 (heading(&view))
-                (standing(&record))
+                @if is_going_on { (schedule(&record)) }
+                (standing(&record, |name| kept_agent(tournaments, &view, name)))
+                (embed(&base, &format!("{path}/standings.svg"), &path, "Ratings"))
                 @if !matches.is_empty() { (list_matches(&view, &matches)) }
                 (pager(&path, &query, (offset, MATCHES, total)))
                 (forms(&view))
@@ -116,8 +126,52 @@ fn heading(view: &TournamentView) -> Markup {
     }
 }
 
+/// The agent of a name in a tournament, if this server still keeps it.
+fn kept_agent(tournaments: &Tournaments, view: &TournamentView, name: &str) -> Option<AgentId> {
+    let agent = view.agents.iter().find(|agent| agent.name == name)?;
+    tournaments.find_agent(agent.id).map(|agent| agent.id)
+}
+
+/// How far each round is, and which games come next. Nothing is told of what they are dealt from.
+fn schedule(record: &Record) -> Markup {
+    let mut rounds: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for fixture in record.schedule.fixtures() {
+        let (played, all) = rounds.entry(fixture.round).or_default();
+        *all += 1;
+        *played += usize::from(record.game(fixture.number).is_some());
+    }
+    // The last rounds that are over, and those that follow.
+    let first = rounds.iter().find(|(_, (played, all))| played < all).map_or(1, |(round, _)| round.saturating_sub(3));
+    let shown: Vec<_> = rounds.range(first..).take(ROUNDS).collect();
+    let next: Vec<_> = record.schedule.pending().take(TO_COME).collect();
+    html! {
+        @if !next.is_empty() {
+            section {
+                h2 { "Being played, and next" }
+                div.beside {
+                    div.scroll tabindex="0" { table {
+                        thead { tr { th.number scope="col" { "#" } th.number scope="col" { "Round" } th scope="col" { "Agents" } } }
+                        tbody { @for fixture in &next { tr {
+                            td.number { (fixture.number) } td.number { (fixture.round) }
+                            td { @for (seat, agent) in fixture.agents.iter().enumerate() { @if seat > 0 { " : " } (cut(record.name(*agent), 24)) } }
+                        } } }
+                    } }
+                    div.scroll tabindex="0" { table {
+                        thead { tr { th.number scope="col" { "Round" } th scope="col" { "Progress" } th.number scope="col" { "Games" } } }
+                        tbody { @for (round, (played, all)) in &shown { tr {
+                            td.number { (round) }
+                            td { progress max=(all) value=(played) aria-label={ "Round " (round) } {} }
+                            td.number { (played) " of " (all) }
+                        } } }
+                    } }
+                }
+            }
+        }
+    }
+}
+
 /// Who leads, as table and as pictures.
-fn standing(record: &Record) -> Markup {
+fn standing(record: &Record, agent: impl Fn(&str) -> Option<AgentId>) -> Markup {
     let standings = grid(record);
     let is_crossed = record.plan.agents.len() <= MOST_CROSSED;
     let pictures =
@@ -127,7 +181,9 @@ fn standing(record: &Record) -> Markup {
             h2 { "Standings" }
             div.scroll tabindex="0" { table {
                 thead { tr { @for (at, name) in standings.header.iter().enumerate() { th.number[at != 1] scope="col" { (name) } } } }
-                tbody { @for row in &standings.rows { tr { @for (at, cell) in row.iter().enumerate() { td.number[at != 1] { (cut(cell, 60)) } } } } }
+                tbody { @for row in &standings.rows { tr { @for (at, cell) in row.iter().enumerate() { td.number[at != 1] {
+                    @match agent(cell).filter(|_| at == 1) { Some(agent) => a href={ "/agents/" (agent) } { (cut(cell, 60)) }, None => (cut(cell, 60)) }
+                } } } } }
             } }
             @for remark in remarks(record) { p.more { (shown(&remark)) } }
         }
@@ -156,7 +212,7 @@ fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
                     td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
                     td { (cut(&game.termination, 30)) @for verdict in game.verdicts.iter().flatten() { " " span.badge { (verdict) } } }
                     td.number { (game.epochs) }
-                    td { @if view.is_over() { a href={ "/api/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "replay" } } @else { span.soft { "at the end" } } }
+                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "watch" } } @else { span.soft { "at the end" } } }
                 } } }
             } }
         }
@@ -171,35 +227,5 @@ fn forms(view: &TournamentView) -> Markup {
             "As data: " a href=(path) { "JSON" } " · " a href={ (path) "?format=csv" } { "CSV" }
             @if view.is_over() { " · " a href={ (path) "?format=markdown" } { "Markdown" } " · " a href={ (path) "?format=html" } { "the whole report" } }
         }
-    }
-}
-
-/// `GET /agents`.
-pub(super) async fn agents(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let offset = visit.query.number("offset").unwrap_or(0);
-    let body = html! {
-        h1 { "Bots" }
-        p.lead { "Programs that take part in tournaments here." }
-        @match &arena.tournaments { None => (none()), Some(tournaments) => (bots(tournaments, &visit, offset)) }
-    };
-    Ok(answer(&Page::new("Bots", Place::Tournaments, body)))
-}
-
-fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
-    let (agents, total) = tournaments.list_agents(offset, LISTED);
-    html! {
-        @if agents.is_empty() {
-            p.empty { "None yet. " code { "POST /api/agents" } " brings one; " a href="/docs#tournaments" { "the description" } " says how." }
-        } @else {
-            div.scroll tabindex="0" { table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Since" } } }
-                tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
-                    td { (cut(&agent.name, 64)) }
-                    td { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
-                    td { code { (agent.id) } } td { (time(agent.created_at)) }
-                } } }
-            } }
-        }
-        (pager("/agents", &visit.query, (offset, LISTED, total as u64)))
     }
 }

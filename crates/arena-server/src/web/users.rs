@@ -4,13 +4,15 @@ use arena_model::{Board, UserId};
 use arena_report::number_of;
 use arena_store::Page as Listed;
 use axum::extract::State;
-use maud::html;
+use maud::{PreEscaped, html};
 
-use super::board::{player, user_path};
-use super::layout::{Page, Place, shown};
+use super::board::user_path;
+use super::history::History;
+use super::layout::{Page, Place, cut, shown};
+use super::plots::embed;
 use super::seen;
 use super::sessions::SessionTable;
-use super::{PageResult, Visit, answer, pager};
+use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
 use crate::error::ApiError;
 
@@ -41,10 +43,16 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         .filter_map(|board| Some((scoring.entry(&board, &standings)?, board)))
         .collect();
     let path = user_path(id.as_str());
+    let history = History::read(&arena, &id).await?;
+    let picture = history.as_ref().and_then(|history| history.picture(&arena, &id));
+    let met = match &history {
+        Some(history) if !boards.is_empty() => Some(history.head_to_head(&arena, &id).await?),
+        _ => None,
+    };
     let name = seen::name_of(&id, Some(profile));
     let body = html! {
         div.intro {
-            h1 { (player(profile)) }
+            h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "house" } } }
             p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", played by " (shown(model.as_str())) } }
         }
         section {
@@ -70,6 +78,17 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 } }
             }
         }
+        @if let Some(picture) = &picture {
+            section {
+                h2 { "Over time" }
+                figure {
+                    div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
+                    figcaption { (picture.title) "." }
+                }
+                (embed(&base(&arena, &visit.headers), &format!("{path}/rating.svg"), &path, "Security and utility over time"))
+            }
+        }
+        @if let Some(met) = met { section { h2 { "Against others" } (met) } }
         section {
             h2 { "Games" }
             @if sessions.sessions.is_empty() { p.empty { "None yet." } } @else { (sessions.table()) }

@@ -500,6 +500,8 @@ fn what_was_exported_can_be_imported_and_is_the_same_then() {
     {
         there.play(*users, i % 2);
     }
+    let spent = json!({ "challengeId": first, "from": first_players[1], "inputTokens": 12, "outputTokens": 3, "model": "m\"2", "costUsd": 0.1 });
+    there.client.post("/api/arena/usage", &spent).ok();
     // The first to begin ends last; one is hidden; one goes on; one counts for nothing.
     there.end(&first, &first_players, 2);
     let hidden = there.play(["bob", "ada"], 1);

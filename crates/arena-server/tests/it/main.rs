@@ -15,4 +15,5 @@ mod secrecy;
 mod skill;
 mod stream;
 mod tournaments;
+mod usage;
 mod web;

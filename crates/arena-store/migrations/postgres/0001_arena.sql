@@ -26,7 +26,9 @@ CREATE TABLE sessions (
     scores       TEXT NOT NULL,        -- JSON list of {security, utility} by seat
     attributions TEXT NOT NULL,        -- JSON list of [from seat, to seat, type]
     state        TEXT NOT NULL,        -- JSON object: what the operator remembers; secret until the end
-    imported     BIGINT                -- the import that brought it (audit.no); null for those that were played here
+    imported     BIGINT,               -- the import that brought it (audit.no); null for those that were played here
+    usage        TEXT NOT NULL         -- what players say that their play has cost: a JSON list by seat of
+                                       -- {total, reports: [{at, model, inputTokens, …}]}. Nobody verifies it; secret until the end
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX sessions_id ON sessions (id);
 CREATE INDEX sessions_wake_at ON sessions (wake_at) WHERE wake_at IS NOT NULL;

@@ -13,6 +13,7 @@ use crate::counts::Delta;
 use crate::job::Effects;
 use crate::rows::{
     attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes, to_json,
+    usage_text,
 };
 use crate::standings::{Career, Counting, read_standings};
 use crate::{CommitError, StoreError, StoredAnswer};
@@ -211,6 +212,7 @@ struct SessionRows {
     players: Vec<String>,
     scores: Vec<String>,
     attributions: Vec<String>,
+    usage: Vec<String>,
 }
 
 impl SessionRows {
@@ -233,6 +235,7 @@ impl SessionRows {
             rows.players.push(players_text(&session.seats));
             rows.scores.push(to_json(&session.scores));
             rows.attributions.push(attributions_text(&session.attributions));
+            rows.usage.push(usage_text(&session.usage));
         }
         rows
     }
@@ -297,11 +300,12 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(),
             &created.no, &created.status, &challenge, &created.version, &created.wake_at, &created_at, &created.ended_at,
             &created.ending, &created.category, &created.deadline, &id, &seed, &options, &invites, &created.announced,
             &created.players, &created.scores, &created.attributions, &state, &imported,
+            &created.usage,
         ]),
         execute(client, &statements.update_sessions, updated.no.len(), [
             &updated.no, &before, &updated.status, &updated.version, &updated.wake_at, &updated.ended_at, &updated.ending,
             &updated.category, &updated.deadline, &updated.announced, &updated.players, &updated.scores,
-            &updated.attributions, &new_state,
+            &updated.attributions, &new_state, &updated.usage,
         ]),
         execute(client, &statements.insert_invites, code.len(), [&code, &code_session]),
         execute(client, &statements.insert_messages, plan.messages.len(), [

@@ -212,7 +212,8 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
     for (done, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
         let version = done + 1;
         let step = format!(
-            "BEGIN; {migration}; DELETE FROM arena_schema; INSERT INTO arena_schema VALUES ({version}); COMMIT"
+            "BEGIN; SET LOCAL statement_timeout = 0; {migration}; DELETE FROM arena_schema;
+             INSERT INTO arena_schema VALUES ({version}); COMMIT"
         );
         client.batch_execute(&step).await?;
     }
@@ -231,6 +232,13 @@ pub(crate) async fn read_counts(client: &Client) -> Result<Counts, StoreError> {
     let mut counts = Counts::default();
     counts.apply(&delta);
     Ok(counts)
+}
+
+/// How many bytes the store takes.
+pub(crate) async fn measure(client: &Client) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+         WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
+    Ok(client.query_one(sql, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
 /// The last numbers that were given: the next ones follow. Only the holder gives any.
@@ -285,18 +293,18 @@ statements! {
     /// Which of these invites sessions have.
     find_codes: "SELECT code FROM invites WHERE code = ANY($1)";
     insert_sessions: "INSERT INTO sessions (no, status, type, version, wake_at, created_at, ended_at, ending, category,
-             deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported)
+             deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[],
              $9::text[], $10::int8[], $11::text[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[],
-             $17::text[], $18::text[], $19::text[], $20::int8[])";
+             $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[])";
     update_sessions: "UPDATE sessions s SET status = u.status, version = u.version, wake_at = u.wake_at,
              ended_at = u.ended_at, ending = u.ending, category = u.category, deadline = u.deadline,
              announced = u.announced, players = u.players, scores = u.scores, attributions = u.attributions,
-             state = u.state
+             state = u.state, usage = u.usage
          FROM unnest($1::int8[], $2::int8[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::text[], $8::text[],
-             $9::int8[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])
+             $9::int8[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])
              AS u (no, before, status, version, wake_at, ended_at, ending, category, deadline, announced, players, scores,
-                   attributions, state)
+                   attributions, state, usage)
          WHERE s.no = u.no AND s.version = u.before";
     insert_invites: "INSERT INTO invites (code, session) SELECT * FROM unnest($1::text[], $2::int8[])";
     insert_messages: "INSERT INTO messages (session, channel, idx, at, sender, recipient, method, content, hidden)

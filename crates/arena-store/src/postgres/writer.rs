@@ -5,7 +5,8 @@
 //! the database again, and what is mirrored in memory is read anew.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use arena_model::{ChatMessage, Scoring};
 use futures_util::future::BoxFuture;
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{Client, Error};
 
 use super::batch::{Failure, add_delta, write_batch};
-use super::connection::{Holder, Numbers, failed, is_constraint, read_counts};
+use super::connection::{Holder, Numbers, failed, is_constraint, measure, read_counts};
 use super::plan::{Done, Transition};
 use super::url::DatabaseUrl;
 use crate::counts::Counts;
@@ -30,6 +31,9 @@ const MAX_BATCH: (usize, usize) = (1024, 16 * 1024 * 1024);
 
 /// How often an idle writer looks whether its connection is still there. Without it, nobody holds the database.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often the size of the store is looked at, which takes the database milliseconds.
+const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 
 /// How long a transaction may take until the database counts as lost: longer than it lets a statement run.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -61,6 +65,8 @@ pub(crate) struct Mirror {
     pub(crate) rankings: Arc<Rankings>,
     /// Why this store can't be used any more, once that is so.
     pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
+    /// How large the store is, as last looked.
+    pub(crate) bytes: Arc<AtomicU64>,
 }
 
 impl Writer {
@@ -68,7 +74,8 @@ impl Writer {
     pub(crate) fn start(database: DatabaseUrl, holder: Holder, numbers: Numbers, mirror: Mirror) -> Writer {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let name = holder.name.clone();
-        let state = State { database, name, link: Some(Arc::new(holder)), numbers, mirror };
+        let state =
+            State { database, name, link: Some(Arc::new(holder)), numbers, mirror, measured: None, away: false };
         tokio::spawn(state.run(waiting));
         Writer { jobs }
     }
@@ -229,6 +236,10 @@ struct State {
     link: Option<Arc<Holder>>,
     numbers: Numbers,
     mirror: Mirror,
+    /// When the size of the store was last looked at.
+    measured: Option<Instant>,
+    /// Whether the last attempt to get at the database failed.
+    away: bool,
 }
 
 impl State {
@@ -238,8 +249,8 @@ impl State {
                 Ok(Some(first)) => first,
                 Ok(None) => break,
                 Err(_) => {
-                    if let Err(error) = self.hold().await {
-                        tracing::warn!(%error, "the database is out of reach: {error}");
+                    if let Ok(holder) = self.hold().await {
+                        self.measure(&holder).await;
                     }
                     continue;
                 }
@@ -265,6 +276,21 @@ impl State {
                 next = waiting.try_recv().ok();
             }
             self.commit_batch(batch).await;
+            if let Some(holder) = self.link.clone() {
+                self.measure(&holder).await;
+            }
+        }
+    }
+
+    /// Looks how large the store is, if nobody has for a while.
+    async fn measure(&mut self, holder: &Holder) {
+        if self.measured.is_some_and(|last| last.elapsed() < MEASURE_AGAIN) {
+            return;
+        }
+        self.measured = Some(Instant::now());
+        match measure(&holder.client).await {
+            Ok(bytes) => self.mirror.bytes.store(bytes, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "the size of the store is unknown: {error}"),
         }
     }
 
@@ -277,10 +303,28 @@ impl State {
         if let Some(error) = &*self.mirror.ended.read() {
             return Err(error.clone());
         }
+        // It is tried again all the time, and told once.
+        match self.take_again().await {
+            Ok(holder) => {
+                self.away = false;
+                tracing::info!("the database is back");
+                self.link = Some(Arc::clone(&holder));
+                Ok(holder)
+            }
+            Err(error) => {
+                if !self.away {
+                    tracing::warn!(%error, "the database is out of reach: {error}");
+                }
+                self.away = true;
+                Err(error)
+            }
+        }
+    }
+
+    async fn take_again(&mut self) -> Result<Arc<Holder>, StoreError> {
         let taken = Holder::take_again(&self.database, &self.name).await;
         let holder = taken.inspect_err(|error| {
             if let StoreError::Superseded { .. } = error {
-                tracing::error!(%error, "{error}");
                 *self.mirror.ended.write() = Some(error.clone());
             }
         })?;
@@ -288,10 +332,7 @@ impl State {
         self.numbers = Numbers::read(&holder.client).await?;
         *self.mirror.counts.write() = read_counts(&holder.client).await?;
         self.mirror.rankings.forget_all();
-        tracing::info!("the database is back");
-        let holder = Arc::new(holder);
-        self.link = Some(Arc::clone(&holder));
-        Ok(holder)
+        Ok(Arc::new(holder))
     }
 
     async fn commit_batch(&mut self, batch: Vec<Queued>) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arena_model::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Seed, Session,
-    SessionFacts, SessionId, Status, Timestamp,
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, SeatUsage, Seed,
+    Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
 };
 use arena_store::{AuditEntry, Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
 use serde_json::json;
@@ -44,6 +44,7 @@ fn session(n: u64) -> Session {
         announced: Vec::new(),
         scores: vec![Score::default(); 2],
         attributions: Vec::new(),
+        usage: Arc::default(),
         deadline: None,
         wake_at: Some(Timestamp(5000 + n as i64)),
         state: r#"{"secret":[1,2,3]}"#.to_owned(),
@@ -97,6 +98,8 @@ async fn what_was_committed_is_there_after_a_restart(place: Place) {
         session.announced = vec![session.facts.invites[1]];
         session.seats = vec![Occupant { invite: session.facts.invites[1], user: Some("ada".parse().expect("a name")) }];
         session.scores[0] = Score { security: -1.0, utility: 0.1 };
+        let total = UsageTotal { reports: 1, input_tokens: 7, cost_usd: Some(0.1), ..UsageTotal::default() };
+        session.usage = Arc::new(vec![SeatUsage { total, reports: Vec::new() }]);
         session.state = r#"{"odd":"\u0001 'quotes' \"and\" ☃"}"#.to_owned();
         let messages =
             vec![said(Channel::Operator(id), 1, "first"), said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")];

@@ -10,7 +10,6 @@ const AS_TEXT = "\uFE0E";
 /** Draws a state into `element`. Of `options` it takes `sides` and `seat`: Black looks from the other side. */
 export function draw(element, state, options) {
   const pieces = read(state?.fen);
-  const isTurned = options.sides?.[options.seat] === "BLACK";
   let board = element.querySelector(":scope > svg");
   if (!board) {
     board = document.createElementNS(SVG, "svg");
@@ -24,7 +23,7 @@ export function draw(element, state, options) {
   const parts = [];
   for (let row = 0; row < 8; row++) {
     for (let column = 0; column < 8; column++) {
-      const [file, rank] = isTurned ? [7 - column, row] : [column, 7 - row];
+      const [file, rank] = squareAt(column, row, options);
       const name = square(file, rank);
       const cell = part("rect", { x: column, y: row, width: 1, height: 1 });
       cell.setAttribute("class", `${(file + rank) % 2 ? "light" : "dark"}${last.includes(name) ? " fresh" : ""}`);
@@ -40,6 +39,18 @@ export function draw(element, state, options) {
     }
   }
   board.replaceChildren(...parts);
+}
+
+/** The squares as they lie on the board that `draw` makes with these options: the column and row of each from the upper left corner, and what stands on it. */
+export function squares(state, options) {
+  const pieces = read(state?.fen);
+  return Array.from({ length: 64 }, (_, place) => {
+    const [column, row] = [place % 8, Math.floor(place / 8)];
+    const name = square(...squareAt(column, row, options));
+    const piece = pieces.get(name);
+    const side = piece === piece?.toUpperCase() ? "white" : "black";
+    return { column, row, name, holds: piece ? `${side} ${NAMES[piece.toLowerCase()]}` : "empty" };
+  });
 }
 
 /** What the state says of a seat. Chess has no score before its end. */
@@ -59,6 +70,11 @@ function part(tag, attributes, text) {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   if (text !== undefined) element.textContent = text;
   return element;
+}
+
+/** File and rank, from 0, of what lies there on the screen. */
+function squareAt(column, row, options) {
+  return options.sides?.[options.seat] === "BLACK" ? [7 - column, row] : [column, 7 - row];
 }
 
 function square(file, rank) {

@@ -50,8 +50,9 @@ pub fn read(body: &Value) -> Option<Reply> {
     let calls = content.iter().filter(|block| block["type"] == "tool_use").filter_map(read_call).collect();
     let count = |name: &str| body["usage"][name].as_u64().unwrap_or(0);
     // What came from a cache is counted apart there.
-    let input = count("input_tokens") + count("cache_creation_input_tokens") + count("cache_read_input_tokens");
-    let usage = Usage { input, output: count("output_tokens") };
+    let cached = count("cache_read_input_tokens");
+    let input = count("input_tokens") + count("cache_creation_input_tokens") + cached;
+    let usage = Usage { input, cached, output: count("output_tokens") };
     Some(Reply { text: text.join("\n"), calls, raw: body["content"].clone(), usage })
 }
 

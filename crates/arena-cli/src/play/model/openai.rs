@@ -44,7 +44,8 @@ pub fn read(body: &Value) -> Option<Reply> {
         raw["tool_calls"] = json!(spelled);
     }
     let count = |name: &str| body["usage"][name].as_u64().unwrap_or(0);
-    let usage = Usage { input: count("prompt_tokens"), output: count("completion_tokens") };
+    let cached = body["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
+    let usage = Usage { input: count("prompt_tokens"), cached, output: count("completion_tokens") };
     Some(Reply { text, calls, raw, usage })
 }
 

@@ -111,9 +111,9 @@ mod tests {
         let limits = |turns, tokens, cost| Limits { turns, tokens, cost, time: None };
         let loose = limits(Some(3), Some(300_000), Some(1.0));
         assert_eq!(loose.reached(&spent), None);
-        assert_eq!(spent.add(Usage { input: 100_000, output: 10_000 }), Some(0.45));
+        assert_eq!(spent.add(Usage { input: 100_000, cached: 0, output: 10_000 }), Some(0.45));
         assert_eq!(loose.reached(&spent), None);
-        spent.add(Usage { input: 100_000, output: 20_000 });
+        spent.add(Usage { input: 100_000, cached: 0, output: 20_000 });
         assert_eq!(loose.reached(&spent), Some("--max-cost"));
         assert_eq!(limits(Some(2), None, None).reached(&spent), Some("--max-turns"));
         assert_eq!(limits(None, Some(230_000), None).reached(&spent), Some("--max-tokens"));

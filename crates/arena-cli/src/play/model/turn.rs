@@ -82,8 +82,10 @@ pub struct CallResult {
 /// Tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Of the question.
+    /// Of the question, those from a cache included.
     pub input: u64,
+    /// Of the question, from a cache.
+    pub cached: u64,
     /// Of the answer.
     pub output: u64,
 }

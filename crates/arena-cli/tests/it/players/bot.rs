@@ -186,7 +186,8 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
         ada.hears("refused: That can't be played");
         ada.types("/move e2e4");
     }
-    ada.hears("is out, RESIGNED: the arena refused its actions");
+    ada.hears(" gave up: the arena refused its actions");
+    ada.hears("since the others are out: ");
     let ada = ada.ends();
     assert_eq!(ada.code, 0, "{ada:#?}");
     let bot = bot.ends();

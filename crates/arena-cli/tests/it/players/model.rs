@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -65,6 +66,15 @@ fn two_models_of_two_makers_play_psi_to_the_end() {
     for run in [first.ends(), second.ends()] {
         let result = result(&run);
         endpoint.is_content();
+        // By seat, whoever had which. A request that is answered after the end isn't reported any more.
+        let reported = &result["reportedUsage"][result["seat"].as_u64().unwrap() as usize];
+        let missing = result["model"]["turns"].as_u64().unwrap() - reported["reports"].as_u64().unwrap();
+        assert!(missing <= 1, "{result}");
+        let reports = reported["reports"].as_u64().unwrap();
+        assert_eq!(
+            (&reported["inputTokens"], &reported["outputTokens"], &reported["models"]),
+            (&json!(reports * 1000), &json!(reports * 10), &json!([result["model"]["name"]])),
+        );
         assert_eq!(result["scores"][0]["utility"], 1, "{result}");
         assert_eq!(result["scores"][1]["utility"], 1, "{result}");
         let spent = &result["model"];
@@ -157,6 +167,59 @@ fn limits_end_the_models_play_and_are_told() {
     let run = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base, "--max-time", "2"]).ends();
     let left = result(&run);
     assert_eq!((&left["left"], &left["model"]["stopped"]), (&json!(true), &json!("--max-time")), "{run:#?}");
+}
+
+#[test]
+fn what_is_too_long_is_left_out_but_never_the_beginning() {
+    let folder = folder();
+    let server = Running::serve(&folder.path().join("data"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let endpoint = Endpoint::listen(KEY, move |seen| {
+        kept.lock().unwrap().push((seen.text().contains("Your private set is"), seen.answers));
+        match seen.asked {
+            0..8 => call("chat", json!({"text": format!("{} {}", seen.asked, "and so on ".repeat(100))})),
+            8 => call("act_guess", json!({"content": "1"})),
+            _ => wait(),
+        }
+    });
+    let base = format!("{}/v1", endpoint.url);
+    let [one, two] = psi(&server.url);
+    let mut ada = play(&server.url, &[&two]);
+    ada.is_dealt();
+    let args = ["--model", "m", "--api-base", &base, "--context-tokens", "1000"];
+    let model = model(&server, folder.path(), &one, &args);
+    ada.hears("7 and so on");
+    ada.types("/guess 1");
+    let run = model.ends();
+    endpoint.is_content();
+    assert_eq!(ada.ends().code, 0);
+    let (_, lines) = transcript(&run, folder.path());
+    let left_out: u64 = lines.iter().filter_map(|line| line["left_out"].as_u64()).sum();
+    let seen = seen.lock().unwrap();
+    assert!(seen.iter().all(|(has_beginning, _)| *has_beginning), "{seen:?}");
+    let most = seen.iter().map(|(_, answers)| *answers).max().unwrap();
+    assert!(left_out >= 8 && most < 6, "{left_out} turns were left out, and {most} answers told again");
+}
+
+#[test]
+fn an_arena_is_not_told_what_is_to_be_kept_from_it() {
+    let folder = folder();
+    let server = Running::serve(&folder.path().join("data"));
+    let endpoint = Endpoint::listen(KEY, |seen| match seen.answers {
+        0 => call("act_guess", json!({"content": "1"})),
+        _ => wait(),
+    });
+    let base = format!("{}/v1", endpoint.url);
+    let [one, two] = psi(&server.url);
+    let mut ada = play(&server.url, &[&two]);
+    ada.is_dealt();
+    let model = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base, "--no-usage-report"]);
+    ada.hears("sent a guess");
+    ada.types("/guess 1");
+    let run = model.ends();
+    assert_eq!(result(&run).get("reportedUsage"), None);
+    assert!(!ada.ends().stdout.contains("as reported"));
 }
 
 #[test]

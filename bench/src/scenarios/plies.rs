@@ -1,0 +1,163 @@
+//! Chess between two bots that answer at once: in a session of a real server, each seated by an `arena play` of its own, and in
+//! turn with that the same bots in a match. What a ply costs more in a session is what the goal speaks of.
+
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::matches;
+use crate::arguments::Arguments;
+use crate::connection::Connection;
+use crate::crew::alone;
+use crate::latency::median;
+use crate::psi::{self, Opposite};
+use crate::quick_agent::QUICK_AGENT;
+use crate::report::{Goal, Report};
+use crate::server::{ArenaFolder, Server};
+
+const NAME: &str = "plies";
+
+/// Plies at the beginning that aren't counted: connections are opened and caches filled in them.
+const WARM_UP: u64 = 8;
+
+/// Plies of each measurement in matches, which are so much faster.
+const MATCH_PLIES: u64 = 2_000;
+
+/// How long a game in a session may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Sizes of this scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "plies")]
+pub struct Options {
+    /// Games of chess in sessions, each in turn with matches [default: 20; 3 if quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    plies_games: Option<u64>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// If the server doesn't come up, or a game isn't played to its end.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let games = arguments.size(arguments.plies.plies_games, 20, 3);
+    let chess = arena_catalogue::game("chess").context("there is no chess")?;
+    let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
+    let server = folder.start()?;
+    let (mut sessions, mut in_matches) = (Vec::new(), Vec::new());
+    for number in 1..=games {
+        eprintln!("{NAME}: game {number} of {games}");
+        in_matches.push(1e3 / matches::rounds(chess, MATCH_PLIES, false)?.rounds_per_s);
+        sessions.push(session(arguments, &server)?);
+    }
+    server.terminate()?;
+    let ply = |game: &Game| game.ms_per_ply;
+    let (session, game) = (median(sessions.iter().map(ply)), median(in_matches.iter().copied()));
+    let slowest = sessions.iter().map(ply).fold(0.0, f64::max);
+    let plies: u64 = sessions.iter().map(|game| game.plies).sum();
+    report
+        .row(NAME, "a ply in a session, median of games", session, "ms")
+        .note(format!("slowest game {slowest:.2} ms a ply; {plies} plies in {games} games"));
+    report.row(NAME, "a ply in a match, median of games", game, "ms");
+    report
+        .row(NAME, "what a session adds to a ply", session - game, "ms")
+        .goal(Goal::AtMost(2.0))
+        .note("two processes of `arena play`, their bots and the server share the cores");
+    report.detail(NAME, "games", json!({"sessions": sessions, "matches_ms_per_ply": in_matches}));
+    Ok(())
+}
+
+/// A game in a session.
+#[derive(Debug, serde::Serialize)]
+struct Game {
+    plies: u64,
+    ms_per_ply: f64,
+}
+
+/// Plays one game in a session, and reads from the operator's channel how long it took: undisturbed, and by one clock.
+fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
+    let address = server.address();
+    let opened =
+        alone(async move { psi::create_of("chess", &mut Connection::open(address).await?, Opposite::Arena).await })?;
+    let program = std::env::current_exe().context("this program can't be found")?;
+    let mut players = Vec::new();
+    for invite in &opened.invites {
+        let mut command = Command::new(arguments.arena());
+        command.args(["--url", &format!("http://{address}"), "play", "--json", invite, "--"]);
+        command.arg(&program).args([QUICK_AGENT, "chess"]);
+        // What it prints is as little as a pipe holds.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        players.push(Player(command.spawn().context("`arena play` didn't start")?));
+    }
+    let until = Instant::now() + LIMIT;
+    for player in &mut players {
+        player.wait(until)?;
+    }
+    let id = opened.id;
+    let messages = alone(async move {
+        let mut connection = Connection::open(address).await?;
+        connection.get(&format!("/api/arena/sync?channel={id}")).await?.ok("sync")
+    })?;
+    pace(&messages)
+}
+
+/// How long a ply took in a game whose channel says so.
+fn pace(messages: &[u8]) -> anyhow::Result<Game> {
+    #[derive(Deserialize)]
+    struct Channel {
+        messages: Vec<Message>,
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        from: String,
+        content: String,
+        timestamp: i64,
+    }
+    let Channel { messages } = serde_json::from_slice(messages).context("the channel isn't one")?;
+    let mut begun = BTreeMap::new();
+    for message in messages.iter().filter(|message| message.from == "operator") {
+        let Ok(said) = serde_json::from_str::<Value>(&message.content) else { continue };
+        ensure!(said["disqualified"].is_null(), "a bot that answers at once was disqualified: {}", message.content);
+        if let Some(epoch) = said["world_state"]["epoch"].as_u64() {
+            begun.entry(epoch).or_insert(message.timestamp);
+        }
+    }
+    ensure!(messages.iter().any(|message| message.content.starts_with("Game ended.")), "a game didn't end");
+    let first = begun.get(&WARM_UP).context("a game ended before it was warm")?;
+    let (last, end) = begun.last_key_value().context("a game without states")?;
+    ensure!(*last >= 2 * WARM_UP, "a game of {last} plies is too short to be measured");
+    Ok(Game { plies: *last, ms_per_ply: (end - first) as f64 / (last - WARM_UP) as f64 })
+}
+
+/// A process of `arena play`, which ends with this value.
+struct Player(Child);
+
+impl Player {
+    fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
+        let status = loop {
+            match self.0.try_wait().context("`arena play` can't be waited for")? {
+                Some(status) => break status,
+                None => ensure!(Instant::now() < until, "a game took longer than {} s", LIMIT.as_secs()),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.0.stderr {
+            std::io::Read::read_to_string(stderr, &mut said).context("what `arena play` says can't be read")?;
+        }
+        ensure!(status.success(), "`arena play` ended with {status}: {}", said.trim());
+        Ok(())
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        // Already gone after `wait`; then both do nothing.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}

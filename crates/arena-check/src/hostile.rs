@@ -1,0 +1,161 @@
+//! Whether a challenge takes whatever players may send: junk of all sorts, in several moments of a game.
+
+use std::collections::BTreeMap;
+
+use arena_model::{ChallengeType, Seat};
+
+use crate::play::{Action, Outcome, Table};
+use crate::words::Words;
+use crate::{Finding, Plan};
+
+const CHECK: &str = "messages";
+
+/// Games in whose course junk is sent.
+const GAMES: u32 = 4;
+
+/// Actions at random between two loads of junk.
+const PAUSE: u32 = 3;
+
+/// Actions at random after junk that was taken: what it did to the state may show only then.
+const AFTER: u32 = 4;
+
+/// How many failures are told.
+const MAX_TOLD: usize = 4;
+
+/// What nobody should send: each has made some program fail.
+fn junk() -> Vec<String> {
+    let plain = [
+        "", " ", "\n", "0", "-1", "-0", "1.5", "1e309", "-1e309", "NaN", "Infinity", "0x10", "1_000", "½", "٣", "９９",
+        "99999999999999999999999999", "null", "true", "undefined", "[]", "{}", "[[]]", "[null]", "{\"a\":", "\"", "\\", "'; --",
+        "__proto__", "constructor", "{\"__proto__\":{\"x\":1}}", "{\"toString\":1}", "{\"length\":-1}", "[1,2,\"three\",null,{}]",
+        "-60, 160", "1;2;3", "%s%n", "\u{0}", "\u{feff}1", "\u{202e}001", "e\u{301}", "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+        "<script>alert(1)</script>", "operator", "inv_00000000-0000-7000-8000-000000000099",
+    ];
+    let mut junk: Vec<String> = plain.map(str::to_owned).to_vec();
+    junk.push("9".repeat(400));
+    junk.push("1,".repeat(2_000));
+    junk.push("a".repeat(10_000));
+    junk.push(format!("{}{}", "[".repeat(200), "]".repeat(200)));
+    junk.push("(".repeat(2_000));
+    junk.push(format!("{}!", "a ".repeat(2_000)));
+    junk
+}
+
+/// Sends junk by every method, and examples as junk of the wrong method, and looks at what comes back.
+pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
+    let words = Words::of(challenge.metadata());
+    let mut seen = Seen::default();
+    let junk = junk();
+    for game in 0..GAMES {
+        let seed = plan.seed.derive(&format!("hostile/{game}"));
+        let mut rng = seed.rng("actions");
+        let Ok(mut table) = Table::seated(challenge, &seed) else { continue };
+        for load in 0..4 {
+            if table.has_ended() {
+                break;
+            }
+            let seat = Seat(rng.below(table.seats() as u64) as usize);
+            for method in &challenge.metadata().methods {
+                for content in &junk {
+                    let action = Action { seat, method: method.name.clone(), content: content.clone() };
+                    let mut tried = table.clone();
+                    let taken = seen.note(&action, tried.act(&action));
+                    for _ in 0..if taken && load == 0 { AFTER } else { 0 } {
+                        if tried.has_ended() {
+                            break;
+                        }
+                        let seat = Seat(rng.below(tried.seats() as u64) as usize);
+                        let next = words.draw(&tried, seat, &mut rng);
+                        let outcome = tried.act(&next);
+                        if let Outcome::Failed(_) = outcome {
+                            seen.note_after(&action, &next, outcome);
+                        }
+                    }
+                }
+            }
+            for _ in 0..PAUSE {
+                if !table.has_ended() {
+                    let seat = Seat(rng.below(table.seats() as u64) as usize);
+                    let action = words.draw(&table, seat, &mut rng);
+                    let outcome = table.act(&action);
+                    seen.note(&action, outcome);
+                }
+            }
+        }
+    }
+    seen.findings(challenge)
+}
+
+/// What came back.
+#[derive(Default)]
+struct Seen {
+    tried: u64,
+    taken: u64,
+    /// Failures, each told once: by what they say, what led to them.
+    failures: BTreeMap<String, Vec<String>>,
+    /// Methods that were ever understood: taken, or refused for another reason than being unknown.
+    understood: Vec<String>,
+    /// Refusals without a name that programs could branch on, with what led there.
+    nameless: BTreeMap<String, String>,
+}
+
+impl Seen {
+    /// Notes what became of an action. Tells whether it was taken.
+    fn note(&mut self, action: &Action, outcome: Outcome) -> bool {
+        self.tried += 1;
+        let is_known = !matches!(&outcome, Outcome::Refused { code, .. } if code == "UNKNOWN_METHOD");
+        if is_known && !self.understood.contains(&action.method) {
+            self.understood.push(action.method.clone());
+        }
+        match outcome {
+            Outcome::Taken => {
+                self.taken += 1;
+                return true;
+            }
+            Outcome::Failed(what) => {
+                self.failures.entry(what).or_insert_with(|| vec![action.describe()]);
+            }
+            Outcome::Refused { code, message } => {
+                let is_name = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_';
+                if code.is_empty() || !code.chars().all(is_name) || message.trim().is_empty() {
+                    self.nameless.entry(format!("{code:?}: {message:?}")).or_insert_with(|| action.describe());
+                }
+            }
+        }
+        false
+    }
+
+    fn note_after(&mut self, first: &Action, then: &Action, outcome: Outcome) {
+        if let Outcome::Failed(what) = outcome {
+            self.failures.entry(what).or_insert_with(|| vec![first.describe(), then.describe()]);
+        }
+    }
+
+    fn findings(self, challenge: &dyn ChallengeType) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let told = self.failures.len().min(MAX_TOLD);
+        for (what, led) in self.failures.iter().take(told) {
+            let finding = Finding::wrong(CHECK, format!("it fails at what a player sends: {what}"));
+            findings.push(finding.shown_by(led.clone()));
+        }
+        if self.failures.len() > told {
+            findings.push(Finding::wrong(CHECK, format!("and {} more failures", self.failures.len() - told)));
+        }
+        for method in &challenge.metadata().methods {
+            if !self.understood.contains(&method.name) {
+                let what = format!("the metadata has the method `{}`, but the rules don't know it", method.name);
+                findings.push(Finding::wrong(CHECK, what));
+            }
+        }
+        for (refusal, action) in &self.nameless {
+            let what = "a refusal needs a code in capitals, such as INVALID_BID, and a sentence";
+            findings.push(Finding::advice(CHECK, what).shown_by([action.clone(), refusal.clone()]));
+        }
+        if findings.is_empty() {
+            let Seen { tried, taken, .. } = self;
+            let what = format!("{tried} messages, most of them junk: {taken} taken, the others refused with a reason");
+            findings.push(Finding::fine(CHECK, what));
+        }
+        findings
+    }
+}

@@ -1,0 +1,137 @@
+//! `arena challenge check`: what a challenge gets wrong, told to its author.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use arena_check::{Finding, Plan, Verdict, check};
+use arena_match::{Plan as MatchPlan, hold};
+use arena_model::Seed;
+use serde_json::{Map, json};
+
+use super::find::{Found, find};
+use crate::args::CheckChallengeArgs;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::matches::explain;
+use crate::matches::settings::{confinement, find_agent};
+use crate::output::{Style, print, printable};
+
+/// How far what belongs to a sentence stands in: behind the mark and the name of the check.
+const INDENT: &str = "                 ";
+
+/// The check that needs agents, and so isn't one of the pure ones.
+const BOTS: &str = "bots";
+
+/// Makes all checks and tells what they found.
+pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
+    let found = find(&args.challenge)?;
+    let seed = args.seed.clone().unwrap_or_else(|| Seed::from_number(0));
+    let plan = Plan { seed: seed.clone(), games: args.games, ..Plan::default() };
+    let mut findings = found.look(check(&*found.challenge, &plan));
+    if !args.no_bots {
+        findings.extend(let_bots_play(&found, &seed, args)?);
+    }
+    for finding in &mut findings {
+        let is_allowed = args.allow.iter().any(|check| check == finding.check);
+        if finding.verdict == Verdict::Wrong && is_allowed {
+            finding.verdict = Verdict::Advice;
+        }
+    }
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (wrong, advice, fine) = (count(Verdict::Wrong), count(Verdict::Advice), count(Verdict::Fine));
+    let name = found.challenge.id();
+    match style {
+        Style::Json => {
+            print(&json!({"challenge": name, "is_fine": wrong == 0, "findings": findings}).to_string())?;
+        }
+        Style::Pretty | Style::Compact => {
+            let title = format!("{name}: {}", found.challenge.metadata().name);
+            let summary = format!("{fine} fine, {advice} to think about, {wrong} wrong");
+            print(&printable(&format!("{title}\n{}{summary}", describe(&findings))))?;
+        }
+    }
+    if wrong == 0 {
+        return Ok(());
+    }
+    let things = if wrong == 1 { "1 thing".to_owned() } else { format!("{wrong} things") };
+    Err(Failure::new(Exit::FaultyChallenge, format_args!("{name} gets {things} wrong")))
+}
+
+/// What was found, for people.
+fn describe(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for Finding { check, verdict, what, evidence, place } in findings {
+        let mark = match verdict {
+            Verdict::Fine => '✓',
+            Verdict::Advice => '!',
+            Verdict::Wrong => '✗',
+        };
+        let place = place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+        // Memory takes it all.
+        let _ = writeln!(text, "{mark} {check:<14} {what}{place}");
+        for line in evidence {
+            let _ = writeln!(text, "{INDENT}{line}");
+        }
+    }
+    text
+}
+
+/// Lets each bot of the folder play a match against itself.
+fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Result<Vec<Finding>, Failure> {
+    let Some(folder) = &found.folder else { return Ok(Vec::new()) };
+    let bots = bots_in(&folder.join("bots"));
+    if bots.is_empty() {
+        let what = "there are no bots (files in the folder bots that can be executed), so nobody has shown that it can be played well";
+        return Ok(vec![Finding::advice(BOTS, what)]);
+    }
+    let called_off = interrupt::flag()?;
+    let confinement = confinement(&args.sandbox)?;
+    let mut findings = Vec::new();
+    for bot in bots {
+        let agent = find_agent(&bot)?;
+        let plan = MatchPlan {
+            game: found.game()?,
+            options: &Map::new(),
+            seed: seed.clone(),
+            limits: found.game()?.limits,
+            agents: vec![&agent; found.challenge.metadata().players],
+            confinement: &confinement,
+        };
+        let result = hold(&plan, None, None, &called_off).map_err(explain)?.result;
+        let name = &result.scores[0].name;
+        let scores: Vec<String> = {
+            let mut seats: Vec<_> = result.scores.iter().collect();
+            seats.sort_by_key(|seat| seat.seat);
+            seats.iter().map(|seat| arena_report::number_of(seat.score)).collect()
+        };
+        let out = result.scores.iter().find(|seat| seat.tainted);
+        findings.push(match (out, result.outcome.termination.as_ref()) {
+            (Some(seat), _) => {
+                let detail = seat.tainted_detail.clone().unwrap_or_default();
+                Finding::wrong(BOTS, format!("{name} against itself was disqualified: {detail}"))
+            }
+            (None, "GAME_ENDED") => Finding::fine(
+                BOTS,
+                format!("{name} against itself: {} after {} epochs", scores.join(" : "), result.epochs),
+            ),
+            (None, other) => {
+                let epochs = result.epochs;
+                Finding::wrong(BOTS, format!("a match of {name} against itself came to no end: {other} after {epochs} epochs"))
+            }
+        });
+    }
+    Ok(findings)
+}
+
+/// The files of a folder that can be executed, in the order of their names.
+fn bots_in(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let is_executable = |path: &Path| {
+        let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        is_file && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    let paths = entries.filter_map(Result::ok).map(|entry| entry.path()).filter(|path| is_executable(path));
+    let mut bots: Vec<String> = paths.filter_map(|path| path.to_str().map(str::to_owned)).collect();
+    bots.sort();
+    bots
+}

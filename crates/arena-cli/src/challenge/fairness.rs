@@ -1,0 +1,151 @@
+//! `arena challenge fairness`: whether seats are equally good, by matches in which each deal is played from all sides.
+
+use std::sync::atomic::Ordering;
+
+use arena_match::{Agent, MatchResult, Plan, cores, hold, spread};
+use arena_model::Seed;
+use arena_ratings::Mean;
+use serde_json::{Map, Value, json};
+
+use super::find::find;
+use crate::args::FairnessArgs;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::matches::settings::{self, confinement, draw_seed, find_agent};
+use crate::matches::{explain, files};
+use crate::output::{Style, Table, note, print};
+
+/// What the seats of one deal got, on average over those who sat there; `None` if a match of it doesn't count.
+type Deal = Option<Vec<f64>>;
+
+/// Plays the deals and tells what each seat is worth.
+pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
+    let found = find(&args.challenge)?;
+    let game = found.game()?;
+    let options: Map<String, Value> = args.options.iter().cloned().collect();
+    let wanted = options.get("players").and_then(Value::as_u64).map(|players| players as usize);
+    let seats = wanted.unwrap_or(found.challenge.metadata().players);
+    if seats < 2 {
+        return Err(Failure::new(Exit::Usage, "a challenge for one player has no seats to compare"));
+    }
+    if args.agents.len() > seats {
+        let given = args.agents.len();
+        return Err(Failure::new(Exit::Usage, format_args!("{given} agents for {seats} seats; give at most as many")));
+    }
+    settings::try_start(game, &options, seats)?;
+    let mut agents: Vec<Agent> = args.agents.iter().map(|agent| find_agent(agent)).collect::<Result<_, _>>()?;
+    settings::tell_notes(&agents);
+    settings::tell_apart(&mut agents);
+    let seed = match &args.seed {
+        Some(seed) => seed.clone(),
+        None => draw_seed()?,
+    };
+    let confinement = confinement(&args.sandbox)?;
+    files::allow(args.games.min(args.concurrency) as usize, seats)?;
+    let called_off = interrupt::flag()?;
+    // Shifted by as many places as there are different agents, everybody sits where it sat before.
+    let shifts = agents.len();
+    let play = |number: usize| -> Result<MatchResult, Failure> {
+        let (deal, shift) = (number / shifts, number % shifts);
+        let plan = Plan {
+            game,
+            options: &options,
+            seed: seed.derive(&format!("deal {deal}")),
+            limits: game.limits,
+            agents: (0..seats).map(|seat| &agents[(seat + shift) % agents.len()]).collect(),
+            confinement: &confinement,
+        };
+        hold(&plan, None, None, &called_off).map(|contest| contest.result).map_err(explain)
+    };
+    let mut deals: Vec<Deal> = vec![Some(vec![0.0; seats]); args.games as usize];
+    let (mut lost, mut unended, mut end) = (None, 0, Ok(()));
+    spread(deals.len() * shifts, args.concurrency as usize, &cores(), play, |number, result| {
+        let deal = &mut deals[number / shifts];
+        match result {
+            Ok(result) => {
+                if let Some(out) = result.scores.iter().find(|seat| seat.tainted) {
+                    lost.get_or_insert_with(|| {
+                        format!("{} was disqualified: {}", out.name, out.tainted_detail.clone().unwrap_or_default())
+                    });
+                    *deal = None;
+                }
+                unended += usize::from(result.outcome.termination != "GAME_ENDED");
+                if let Some(sums) = deal {
+                    for seat in &result.scores {
+                        sums[seat.seat] += seat.score / shifts as f64;
+                    }
+                }
+            }
+            Err(failure) if end.is_ok() => {
+                called_off.store(true, Ordering::Relaxed);
+                end = Err(failure);
+            }
+            // What comes after the first failure is its consequence.
+            Err(_) => {}
+        }
+        end.is_ok()
+    });
+    end?;
+    let counted: Vec<Vec<f64>> = deals.into_iter().flatten().collect();
+    if counted.len() < 2 {
+        let why = lost.unwrap_or_default();
+        return Err(Failure::new(Exit::FaultyAgent, format_args!("fewer than two deals count, since {why}")));
+    }
+    if let Some(why) = lost {
+        note(&format!("deals in which somebody was disqualified don't count ({why})"));
+    }
+    if unended > 0 {
+        note(&format!("{unended} matches weren't ended by the challenge; all seats have 0 in these"));
+    }
+    tell(found.challenge.id(), &counted, seats, &seed, style)
+}
+
+/// What each seat got, and what it got more than the others.
+fn tell(name: &str, deals: &[Vec<f64>], seats: usize, seed: &Seed, style: Style) -> Result<(), Failure> {
+    // Two seats are one question; of more, each is one, and the intervals of all together shall hold.
+    let questions = if seats == 2 { 1 } else { seats };
+    let mean_of = |value: &dyn Fn(&[f64]) -> f64, questions| {
+        let values: Vec<f64> = deals.iter().map(|deal| value(deal)).collect();
+        Mean::of(&values, questions).expect("two deals count, at least")
+    };
+    let gain = |seat: usize| {
+        move |deal: &[f64]| {
+            let others = deal.iter().sum::<f64>() - deal[seat];
+            deal[seat] - others / (deal.len() - 1) as f64
+        }
+    };
+    let scores: Vec<Mean> = (0..seats).map(|seat| mean_of(&|deal| deal[seat], 1)).collect();
+    let gains: Vec<Mean> = (0..seats).map(|seat| mean_of(&gain(seat), questions)).collect();
+    let unequal: Vec<usize> = (0..seats).filter(|seat| gains[*seat].low > 0.0 || gains[*seat].high < 0.0).collect();
+    if style == Style::Json {
+        let seat = |seat: usize| json!({"seat": seat + 1, "score": scores[seat], "gain": gains[seat]});
+        let seats: Vec<Value> = (0..seats).map(seat).collect();
+        let told = json!({
+            "challenge": name, "deals": deals.len(), "is_fair": unequal.is_empty(), "seats": seats, "seed": seed.reveal(),
+        });
+        return print(&told.to_string());
+    }
+    let mut table = Table::new(&["", "mean score", "more than the others", "95 % interval"]);
+    for seat in 0..seats {
+        let Mean { mean, low, high } = gains[seat];
+        table.row([
+            format!("Player {}", seat + 1),
+            format!("{:.3}", scores[seat].mean),
+            format!("{mean:+.3}"),
+            format!("{low:+.3} to {high:+.3}"),
+        ]);
+    }
+    let widest = gains.iter().map(|gain| gain.high - gain.mean).fold(0.0, f64::max);
+    let count = deals.len();
+    let verdict = match &unequal[..] {
+        [] => format!("no seat is better than others, as far as {count} deals tell; a difference of {widest:.3} would have shown"),
+        some => {
+            let told: Vec<String> = some
+                .iter()
+                .map(|seat| format!("{} ({:+.3})", seat + 1, gains[*seat].mean))
+                .collect();
+            format!("for these bots seats aren't equally good in {count} deals: player {}", told.join(", player "))
+        }
+    };
+    print(&format!("{}\n{name}: {verdict}\nseed: {}", table.right(1..=3), seed.reveal()))
+}

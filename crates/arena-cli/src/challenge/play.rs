@@ -1,0 +1,105 @@
+//! `arena challenge play`: an arena of its own for one session, with the author at the keyboard.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arena_server::Settings;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use super::find::{Found, find};
+use crate::args::{BotArgs, LogArgs, LogFormat, PlayChallengeArgs};
+use crate::client::Arena;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::output::Style;
+use crate::play::{Bot, Seat, Sitter, sit_down};
+use crate::serve;
+
+/// The answer to the creation of a session.
+#[derive(Deserialize)]
+struct Created {
+    invites: Vec<String>,
+}
+
+/// Starts an arena, makes a session, seats all, and plays.
+pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
+    let found = find(&args.challenge)?;
+    // Before a server is started: what is said wrong is told at once.
+    let mut bots: Vec<(usize, Bot)> = Vec::new();
+    for (seat, path) in &args.agents {
+        if bots.iter().any(|(other, _)| other == seat) {
+            return Err(Failure::new(Exit::Usage, format_args!("two agents are given for seat {seat}")));
+        }
+        bots.push((*seat, Bot::of(&bot_args(path, args))?));
+    }
+    // What a script gets wrong is logged for its author, and that is who plays.
+    serve::start_log(&LogArgs { log_format: LogFormat::Text, level: None }, "warn,arena_server=error")?;
+    let folder = tempfile::Builder::new().prefix("arena-play-").tempdir();
+    let folder =
+        folder.map_err(|error| Failure::new(Exit::StoreUnavailable, format_args!("no temporary folder: {error}")))?;
+    let runtime = serve::runtime()?;
+    let called_off = interrupt::flag()?;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let settings = found.hosted(Settings { listen, data: folder.path().to_owned(), ..Settings::default() });
+    let server = runtime.block_on(serve::start(settings))?;
+    let arena = Arena::at(&format!("http://{}", server.address()));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = runtime.spawn(server.run(async {
+        // Dropping the sender stops the server too.
+        let _ = stopped.await;
+    }));
+    let played = play(&found, &arena, bots, &args.options, style, &called_off);
+    drop(stop);
+    let served = runtime.block_on(serving);
+    played?;
+    match served {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Failure::caused(Exit::Internal, &error)),
+        Err(panic) => Err(Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}"))),
+    }
+}
+
+fn play(
+    found: &Found,
+    arena: &Arena,
+    mut bots: Vec<(usize, Bot)>,
+    options: &[(String, Value)],
+    style: Style,
+    called_off: &Arc<AtomicBool>,
+) -> Result<(), Failure> {
+    let options: Map<String, Value> = options.iter().cloned().collect();
+    let Created { invites } = arena.create(found.challenge.id(), Some(&options))?.read()?;
+    if let Some((seat, _)) = bots.iter().find(|(seat, _)| *seat > invites.len()) {
+        let seats = invites.len();
+        return Err(Failure::new(Exit::Usage, format_args!("there is no seat {seat}; the challenge has {seats}")));
+    }
+    if bots.len() == invites.len() {
+        let sentence = "no seat is left for you; `arena match run` lets bots play alone";
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    let mut table = Vec::new();
+    for (number, invite) in (1..).zip(&invites) {
+        let seat = Seat::take_for_now(arena, invite)?;
+        let bot = bots.iter().position(|(seat, _)| *seat == number).map(|place| bots.swap_remove(place).1);
+        table.push((seat, bot.map_or(Sitter::Person, |bot| Sitter::Bot(Box::new(bot)))));
+    }
+    sit_down(table, style, called_off)
+}
+
+/// A bot at a seat, held in as the options say.
+fn bot_args(path: &str, args: &PlayChallengeArgs) -> BotArgs {
+    BotArgs {
+        agent: Some(path.to_owned()),
+        command: Vec::new(),
+        dialect: None,
+        step_ms: None,
+        bank_ms: None,
+        log: None,
+        sandbox: Some(args.sandbox.sandbox),
+        memory: Some(args.sandbox.memory),
+        expose: args.sandbox.expose.clone(),
+    }
+}

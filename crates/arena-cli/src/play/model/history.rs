@@ -1,0 +1,179 @@
+//! What a model is told of the past, within a limit: of a long game the oldest turns are left out, never how it began and never the
+//! latest state. Pure.
+
+use serde_json::json;
+
+use super::prompt::Tool;
+use super::turn::Turn;
+
+/// Bytes that a token is taken for until the endpoint has counted some: JSON has fewer than prose.
+const BYTES_A_TOKEN: f64 = 3.0;
+
+/// The bounds of what is believed of an endpoint's count.
+const BELIEVABLE: (f64, f64) = (1.0, 8.0);
+
+/// To which share of the limit is shortened: now and then by much rather than each time by a little, which would make whatever the
+/// endpoint keeps in its cache useless.
+const SHARE: f64 = 0.75;
+
+/// The turns of a conversation.
+#[derive(Debug)]
+pub struct History {
+    turns: Vec<Turn>,
+    /// Where the latest words of the operator are.
+    state: usize,
+    /// Whether the second turn only says that something is missing.
+    is_shortened: bool,
+    /// Tokens at most, of question and rules together.
+    limit: u64,
+    bytes_a_token: f64,
+}
+
+impl History {
+    /// An empty one, for a model that takes so many tokens.
+    pub fn of(limit: u64) -> History {
+        History { turns: Vec::new(), state: 0, is_shortened: false, limit, bytes_a_token: BYTES_A_TOKEN }
+    }
+
+    /// The turns, the oldest first. The first is ours.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// Adds a turn. `has_state`: it holds words of the operator.
+    pub fn push(&mut self, turn: Turn, has_state: bool) {
+        if has_state {
+            self.state = self.turns.len();
+        }
+        self.turns.push(turn);
+    }
+
+    /// Learns from an endpoint how many tokens a question of so many bytes has.
+    pub fn learn(&mut self, bytes: usize, tokens: u64) {
+        if tokens > 0 {
+            self.bytes_a_token = (bytes as f64 / tokens as f64).clamp(BELIEVABLE.0, BELIEVABLE.1);
+        }
+    }
+
+    /// Leaves out the oldest turns if all of them, with `around` bytes of rules and tools, are beyond the limit. How many were.
+    pub fn shorten(&mut self, around: usize) -> usize {
+        let sizes: Vec<usize> = self.turns.iter().map(size).collect();
+        let mut bytes = around + sizes.iter().sum::<usize>();
+        if self.tokens(bytes) <= self.limit as f64 {
+            return 0;
+        }
+        let begin = 1 + usize::from(self.is_shortened);
+        // What came of the last answer is news, and results belong to the answer before them.
+        let last_answer = self.turns.iter().rposition(|turn| turn.reply().is_some()).unwrap_or(0);
+        let mut end = begin;
+        let is_enough = |bytes| self.tokens(bytes) <= self.limit as f64 * SHARE;
+        while end < last_answer && (!is_enough(bytes) || matches!(self.turns[end], Turn::Results(_))) {
+            bytes -= if end == self.state { 0 } else { sizes[end] };
+            end += 1;
+        }
+        let keeps_state = (begin..end).contains(&self.state);
+        let left_out = end - begin - usize::from(keeps_state);
+        if left_out == 0 {
+            return 0;
+        }
+        let gap = "What was said and done between this and what follows is left out, to save room.";
+        let state = keeps_state.then(|| self.turns[self.state].clone());
+        self.state = match self.state {
+            0 => 0,
+            state if state < end => 2,
+            state => state + 2 - end,
+        };
+        self.turns.splice(1..end, [Turn::Told(gap.to_owned())].into_iter().chain(state));
+        self.is_shortened = true;
+        left_out
+    }
+
+    fn tokens(&self, bytes: usize) -> f64 {
+        bytes as f64 / self.bytes_a_token
+    }
+}
+
+/// About as many bytes as a turn has in a request.
+fn size(turn: &Turn) -> usize {
+    match turn {
+        Turn::Told(text) => text.len(),
+        Turn::Answered(reply) => reply.raw.to_string().len(),
+        Turn::Results(results) => results.iter().map(|result| result.text.len() + result.id.len()).sum(),
+    }
+}
+
+/// Bytes of what stands around the turns in each request.
+pub fn around(system: &str, tools: &[Tool]) -> usize {
+    system.len() + json!(tools).to_string().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::super::turn::{CallResult, Reply};
+    use super::*;
+
+    fn answer(text: &str) -> Turn {
+        Turn::Answered(Reply { raw: json!(text), text: text.to_owned(), ..Reply::default() })
+    }
+
+    fn result(text: &str) -> Turn {
+        Turn::Results(vec![CallResult { id: String::new(), text: text.to_owned(), is_error: false }])
+    }
+
+    /// Turns of 30 bytes, by their kinds: `s`tate, `t`old, `a`nswer, `r`esult, each with its place.
+    fn check(kinds: &str, limit: u64, expected: Expect) {
+        let mut history = History::of(limit);
+        for (place, kind) in kinds.chars().enumerate() {
+            let text = format!("{kind}{place:-<27}");
+            match kind {
+                'a' => history.push(answer(&text), false),
+                'r' => history.push(result(&format!("{text}--")), false),
+                _ => history.push(Turn::Told(format!("{text}--")), kind == 's'),
+            }
+        }
+        let left_out = history.shorten(0);
+        let turns: Vec<String> = history.turns().iter().map(shown).collect();
+        let again = history.shorten(0);
+        expected.assert_eq(&format!(
+            "{left_out}: {}; {again}; {}",
+            turns.join(" "),
+            shown(&history.turns()[history.state])
+        ));
+    }
+
+    fn shown(turn: &Turn) -> String {
+        let text = match turn {
+            Turn::Told(text) if text.starts_with("What") => return "…".to_owned(),
+            Turn::Told(text) => text.clone(),
+            Turn::Answered(reply) => reply.text.clone(),
+            Turn::Results(results) => results[0].text.clone(),
+        };
+        text.trim_end_matches('-').to_owned()
+    }
+
+    #[test]
+    fn the_oldest_turns_are_left_out_but_never_the_first_and_the_latest_state() {
+        // Ten tokens a turn.
+        check("sarsarsarsar", 120, expect!["0: s0 a1 r2 s3 a4 r5 s6 a7 r8 s9 a10 r11; 0; s9"]);
+        check("sarsarsarsar", 100, expect!["5: s0 … s6 a7 r8 s9 a10 r11; 0; s9"]);
+        check("sarsarsarsar", 10, expect!["8: s0 … s9 a10 r11; 0; s9"]);
+        // No result stands without its call.
+        check("sararararar", 80, expect!["6: s0 … a7 r8 a9 r10; 0; s0"]);
+        // The state came long ago, and what was said since isn't it.
+        check("sarsartartar", 40, expect!["8: s0 … s3 a10 r11; 0; s3"]);
+    }
+
+    #[test]
+    fn an_endpoints_own_count_is_learned() {
+        let mut history = History::of(1000);
+        history.learn(2000, 1000);
+        assert_eq!(history.bytes_a_token, 2.0);
+        history.learn(2000, 1);
+        assert_eq!(history.bytes_a_token, 8.0);
+        history.learn(2000, 0);
+        assert_eq!(history.bytes_a_token, 8.0);
+    }
+}

@@ -1,0 +1,123 @@
+//! What is only looked at: replays in the viewer, and tournaments while they are played.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::driver::{Driver, Window};
+use crate::program::{Running, folder, run};
+use crate::world::{World, agent, rounder};
+
+const SPACE: char = ' ';
+const HOME: char = '\u{e011}';
+const END: char = '\u{e010}';
+const RIGHT: char = '\u{e014}';
+
+/// A replay of snakes: one goes round and round, the other one does too, and talks nonsense in epoch 12.
+fn record(folder: &Path) -> String {
+    let nonsense = rounder(3, 0).replace(
+        "    print(json",
+        "    if message.get(\"world_state\", {}).get(\"epoch\") == 12:\n        print(\"nonsense\", flush=True)\n        continue\n    print(json",
+    );
+    let (good, bad) = (agent(folder, "good", &rounder(3, 0)), agent(folder, "bad", &nonsense));
+    let replay = folder.join("game.jsonl").to_str().unwrap().to_owned();
+    let options = ["--set", "n_epochs=40", "--set", "grid_width=14", "--set", "grid_height=14"];
+    let mut args = vec!["match", "run", "snake", "--seed", "7", "--step-ms", "20000", "--replay", &replay];
+    args.extend(["--agent", &good, "--agent", &bad]);
+    args.extend(options);
+    let run = run(&args);
+    assert_eq!(run.code, 0, "{run:#?}");
+    replay
+}
+
+/// Waits until the viewer says that it shows this.
+#[track_caller]
+fn shows(window: &Window<'_>, place: &str) {
+    window.wait(&format!("document.querySelector('.place')?.innerText.startsWith('{place}')"));
+}
+
+#[test]
+fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
+    let folder = folder();
+    let replay = record(folder.path());
+    let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
+    let driver = Driver::start();
+    let window = driver.window();
+    window.open(&viewer.url);
+    shows(&window, "Epoch 1 of ");
+    let label = || window.run("return document.querySelector('canvas').getAttribute('aria-label')");
+    let first = label();
+    window.click("button[aria-label^='One on']");
+    shows(&window, "Epoch 2 of ");
+    assert_ne!(label(), first);
+    window.press(RIGHT);
+    shows(&window, "Epoch 3 of ");
+    window.click("button[aria-label^='One back']");
+    shows(&window, "Epoch 2 of ");
+
+    // Playing and holding.
+    window.click("button[aria-label^=Play]");
+    window.wait("/Epoch ([5-9]|\\d\\d) /.test(document.querySelector('.place').innerText)");
+    window.click("button[aria-label^=Pause]");
+    window.wait("document.querySelector(\"button[aria-label^='Play']\")");
+    window.press(HOME);
+    shows(&window, "Epoch 1 of ");
+    window.click("button[aria-label^='What went wrong next']");
+    shows(&window, "Epoch 12 of ");
+    window.see("What went wrong");
+    window.wait("location.hash === '#epoch=12'");
+
+    // By the slider, to wherever it is clicked; and by the number.
+    window.click("input[type=range]");
+    window.wait("/Epoch (1[89]|2[0-3]) /.test(document.querySelector('.place').innerText)");
+    window.run("const goal = document.querySelector('input[type=number]'); goal.value = 30; goal.dispatchEvent(new Event('change'))");
+    shows(&window, "Epoch 30 of ");
+    window.run("document.activeElement.blur()");
+    window.press(END);
+    shows(&window, "End, after ");
+    // At the end, playing begins anew.
+    window.press(SPACE);
+    window.wait("/Epoch [1-9] /.test(document.querySelector('.place').innerText)");
+    window.press(SPACE);
+
+    // The view of a seat, in the address as well; whoever follows that sees the same.
+    window.run("const view = document.querySelectorAll('.choices select')[1]; view.value = 1; view.dispatchEvent(new Event('change'))");
+    window.wait("location.hash.endsWith('&seat=1')");
+    let address = window.run("return location.href");
+    let other = driver.window();
+    other.open(address.as_str().unwrap());
+    let place = window.text(".place");
+    shows(&other, &place);
+    other.wait("document.querySelector('.seats .chosen')");
+}
+
+#[test]
+fn a_tournament_is_seen_as_it_goes_on() {
+    let data = folder();
+    let world = World::with_tournaments(data.path());
+    let agents =
+        [("turner", 3), ("looper", 4), ("circler", 5)].map(|(name, size)| world.upload(name, &rounder(size, 10)));
+    let driver = Driver::start();
+    let window = driver.window();
+    window.open(&world.page("/tournaments"));
+    window.see("None yet");
+    let order = json!({ "game": "snake", "agents": agents, "seed": 3, "rounds": 2, "options": { "n_epochs": 30 }, "name": "Cup <of> snakes" });
+    let id = world.order(&order);
+    window.reload();
+    window.click(&format!("a[href='/tournaments/{id}']"));
+    window.see("Cup <of> snakes");
+    window.run("window.isSame = true");
+    window.see("complete");
+    let columns =
+        "return [...document.querySelectorAll('table')].map((table) => [...table.querySelectorAll('tbody tr')].length)";
+    assert_eq!(window.run(columns), json!([3, 12]));
+    assert_eq!(window.run("return window.isSame"), json!(true), "the page wasn't loaded again");
+    for name in ["turner", "looper", "circler"] {
+        assert!(window.sees(name), "{name}");
+    }
+    let pictures = window.run("return [...document.querySelectorAll('figure h3')].map((title) => title.innerText)");
+    assert!(pictures.as_array().is_some_and(|titles| !titles.is_empty()), "{pictures}");
+    window.open(&world.page("/agents"));
+    window.see("turner");
+    assert_ne!(window.run("return document.querySelectorAll('tbody tr').length"), Value::from(0));
+}

@@ -1,0 +1,248 @@
+//! All main pages, as they are on wide and narrow screens, in light and dark: nothing keeps people out, nothing sticks out, they are small
+//! and soon there. With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) pictures are made of them on the way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::driver::{Driver, Window};
+use crate::program::{Running, folder, run};
+use crate::world::{Bot, World, agent, example, rounder};
+
+/// Most bytes of a page with all that it loads, but for replays themselves.
+const MOST_BYTES: u64 = 100_000;
+
+/// Milliseconds until something is seen: the target is 200, and a build machine is slow and busy.
+const MOST_MS: f64 = 2000.0;
+
+/// The script of axe.
+fn axe() -> String {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("tools/axe");
+    let script = fs::read_to_string(home.join("axe.min.js"));
+    script.unwrap_or_else(|error| panic!("this test needs axe ({error}): run `cargo xtask browser` first"))
+}
+
+/// A page, what to wait for on it, and the name of its picture, if it has one.
+struct View {
+    name: &'static str,
+    url: String,
+    ready: &'static str,
+}
+
+/// An arena in which there is something to see, and its pages.
+struct Town {
+    world: World,
+    viewer: Running,
+    _bots: Vec<Bot>,
+    views: Vec<View>,
+}
+
+impl Town {
+    fn build(data: &Path) -> Town {
+        let world = World::with_tournaments(data);
+        let common =
+            |sets: &[Vec<u64>; 2]| -> Vec<u64> { sets[0].iter().filter(|n| sets[1].contains(n)).copied().collect() };
+        let both = |_: usize, sets: &[Vec<u64>; 2]| common(sets);
+        let greedy =
+            |seat: usize, sets: &[Vec<u64>; 2]| if seat == 0 { sets[1].clone() } else { common(sets)[..2].to_vec() };
+        for users in [["ada", "grace"], ["grace", "alan"], ["alan", "ada"], ["edsger", "ada"], ["barbara", "grace"]] {
+            world.play_psi(users, both);
+        }
+        let psi = world.play_psi(["mallory", "edsger"], greedy);
+        world.play_psi(["barbara", "mallory"], |seat, sets| if seat == 0 { common(sets) } else { sets[0].clone() });
+        let profile = json!({ "userId": "ada", "username": "Ada Lovelace", "model": "analytical-engine-2" });
+        world.client.post("/api/users?from=ada", &profile);
+
+        // A snake in the midst of its game: one seat is a bot's, the other one waits for a person.
+        let (snake, seats) =
+            world.create("snake", &json!({ "grid_width": 20, "grid_height": 20, "turnMs": 3_600_000 }));
+        for (invite, user) in seats.iter().zip(["ada", "grace"]) {
+            world.join(invite, user);
+        }
+        for epoch in 0..12 {
+            for (seat, invite) in seats.iter().enumerate() {
+                world.step(&snake, invite, epoch + seat);
+            }
+        }
+        let (chess, sides) = world.create("chess", &json!({ "turnMs": 3_600_000 }));
+        for (invite, user) in sides.iter().zip(["edsger", "barbara"]) {
+            world.join(invite, user);
+        }
+        for step in ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6"] {
+            // Whose turn it isn't is refused, whoever that is.
+            let told = sides.iter().map(|invite| world.client.act(&chess, invite, "move", step).status);
+            assert_eq!(told.filter(|status| *status == 200).count(), 1, "{step}");
+        }
+        let mover = sides.iter().find(|invite| world.client.act(&chess, invite, "move", "b5a4").status == 200).unwrap();
+        let mover = sides.iter().find(|invite| *invite != mover).unwrap();
+        let (catcher, pickers) = world.create("food-catcher", &json!({ "n_epochs": 300 }));
+        let bots =
+            pickers.iter().map(|invite| Bot::play(&world.server.url, invite, &example("food_catcher"))).collect();
+        let (_, open) = world.create("psi", &json!({}));
+
+        let names = [("turner", 3), ("looper", 4), ("circler", 5), ("wanderer", 2)];
+        let agents = names.map(|(name, size)| world.upload(name, &rounder(size, 0)));
+        let order = json!({ "game": "snake", "agents": agents, "seed": 3, "rounds": 4, "options": { "n_epochs": 60 }, "name": "Autumn cup" });
+        let cup = world.order(&order);
+
+        let replay = data.join("game.jsonl").to_str().unwrap().to_owned();
+        let (one, other) = (agent(data, "one", &rounder(3, 0)), example("snake"));
+        let mut args = vec![
+            "match",
+            "run",
+            "snake",
+            "--seed",
+            "7",
+            "--step-ms",
+            "20000",
+            "--replay",
+            &replay,
+            "--set",
+            "n_epochs=80",
+        ];
+        args.extend(["--agent", &other, "--agent", &one, "--agent", &other]);
+        let recorded = run(&args);
+        assert_eq!(recorded.code, 0, "{recorded:#?}");
+        let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
+
+        let live = "document.getElementById('connection').innerText === 'Live.' && document.querySelector('.board')";
+        let there = "document.querySelector('main')";
+        let at = |name, path: String, ready| View { name, url: world.page(&path), ready };
+        let views = vec![
+            at("home", "/".to_owned(), there),
+            at("challenges", "/challenges".to_owned(), there),
+            at("challenge", "/challenges/psi".to_owned(), there),
+            at("session", format!("/sessions/{psi}"), "document.body.innerText.includes('Result')"),
+            at("snake", format!("/play/{}", seats[0]), live),
+            at("chess", format!("/play/{mover}"), live),
+            at(
+                "map",
+                format!("/sessions/{catcher}"),
+                "document.body.innerText.includes('Result') && document.querySelector('canvas')",
+            ),
+            at("seat", format!("/play/{}", open[0]), there),
+            at("tournaments", "/tournaments".to_owned(), there),
+            at("tournament", format!("/tournaments/{cup}"), "document.body.innerText.includes('complete')"),
+            at("agents", "/agents".to_owned(), there),
+            at("user", "/users/ada".to_owned(), there),
+            at("docs", "/docs".to_owned(), "document.body.innerText.length > 1000"),
+            at("missing", "/sessions/none".to_owned(), there),
+            View { name: "replay", url: viewer.url.clone(), ready: "document.querySelector('.chart')" },
+        ];
+        Town { world, viewer, _bots: bots, views }
+    }
+}
+
+impl World {
+    /// A snake makes a step that it survives, if there is one.
+    fn step(&self, session: &str, invite: &str, turn: usize) {
+        let told = self.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
+        let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+        let states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        let state = states.filter_map(|mut told| Some(told.get_mut("world_state")?.take())).last().unwrap();
+        let snakes = state["snakes"].as_object().unwrap();
+        let taken: Vec<&Value> = snakes.values().flat_map(|snake| snake["positions"].as_array().unwrap()).collect();
+        let [x, y] = [0, 1].map(|axis| snakes[invite]["head_position"][axis].as_i64().unwrap());
+        let food = state["foods"].as_array().unwrap().get(turn % 3).cloned().unwrap_or(json!([10, 10]));
+        let steps = [("UP", 0, -1), ("RIGHT", 1, 0), ("DOWN", 0, 1), ("LEFT", -1, 0)]
+            .map(|(name, dx, dy)| (name, x + dx, y + dy));
+        let free = steps
+            .into_iter()
+            .filter(|(_, x, y)| (0..20).contains(x) && (0..20).contains(y) && !taken.contains(&&json!([x, y])));
+        let far = |(_, x, y): &(&str, i64, i64)| {
+            (x - food[0].as_i64().unwrap()).abs() + (y - food[1].as_i64().unwrap()).abs()
+        };
+        let step = free.min_by_key(far).map_or("UP", |(name, ..)| name);
+        self.client.act(session, invite, "move", step).ok();
+    }
+}
+
+/// What axe holds against the page by all its rules, or by some of them, if it is serious: a line for each, with where it is broken.
+fn barriers(window: &Window<'_>, axe: &str, rules: &[&str]) -> Vec<String> {
+    // By the browser's own protocol: a page's policy lets no other script in.
+    window.devtools("Runtime.evaluate", &json!({ "expression": axe }));
+    let rules = if rules.is_empty() { json!({}) } else { json!({ "runOnly": rules }) };
+    let script = "const [rules, done] = arguments; const tell = ({ id, help, nodes }) => `${id} (${help}): ` + \
+            nodes.slice(0, 4).map(({ target, any }) => `${target.join(' ')} ${any[0]?.message ?? ''}`).join(', '); \
+        axe.run({ resultTypes: ['violations'], ...rules }).then(({ violations }) => \
+            done(violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(tell)), (error) => done([String(error)]));";
+    let told = window.run_slowly(script, &[rules]);
+    told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// What is wider than the screen.
+fn excess(window: &Window<'_>) -> Vec<String> {
+    let told = window.run(
+        "const room = document.documentElement.clientWidth; if (document.documentElement.scrollWidth <= room) return []; \
+         return [...document.querySelectorAll('body *')].filter((element) => element.getBoundingClientRect().right > room + 1) \
+            .slice(0, 5).map((element) => `${element.tagName} ${element.className} is wider than the screen`);",
+    );
+    told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Bytes over the wire of a page with all that it loaded, and milliseconds until something was seen.
+fn cost(window: &Window<'_>) -> (u64, f64) {
+    window.wait("performance.getEntriesByName('first-contentful-paint').length > 0");
+    let told = window.run(
+        "const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')] \
+            .filter(({ name }) => !name.includes('/ws/') && !/replay\\.(jsonl|index)$/.test(name)); \
+         return [all.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), \
+            performance.getEntriesByName('first-contentful-paint')[0].startTime]",
+    );
+    (told[0].as_u64().unwrap(), told[1].as_f64().unwrap())
+}
+
+#[test]
+fn everybody_can_use_the_pages_on_every_screen() {
+    let data = folder();
+    let town = Town::build(data.path());
+    let axe = axe();
+    let pictures = std::env::var_os("ARENA_SCREENSHOTS").map(PathBuf::from);
+    let driver = Driver::start();
+    let mut faults = Vec::new();
+    let mut costs = String::new();
+    for width in [1280, 360] {
+        let window = driver.window();
+        window.excuse("status of 404");
+        for view in &town.views {
+            window.look(width, false);
+            window.devtools("Network.clearBrowserCache", &json!({}));
+            window.open(&view.url);
+            window.wait(view.ready);
+            let (bytes, ms) = cost(&window);
+            costs += &format!("{:>12} {width:>5} {bytes:>7} bytes {ms:>6.0} ms\n", view.name);
+            // All routes on one page, for those who search in it.
+            let most = if view.name == "docs" { 2 * MOST_BYTES } else { MOST_BYTES };
+            if bytes > most {
+                faults.push(format!("{}: {bytes} bytes", view.name));
+            }
+            if ms > MOST_MS {
+                faults.push(format!("{}: {ms} ms until something is seen", view.name));
+            }
+            for is_dark in [false, true] {
+                window.look(width, is_dark);
+                let place = format!("{} at {width}, {}", view.name, if is_dark { "dark" } else { "light" });
+                faults.extend(excess(&window).into_iter().map(|fault| format!("{place}: {fault}")));
+                // What depends on the screen: colours on light and dark, what has to be scrolled on wide and narrow.
+                let rules: &[&str] = match (width, is_dark) {
+                    (1280, false) => &[],
+                    (_, false) => &["scrollable-region-focusable", "target-size"],
+                    _ => &["color-contrast"],
+                };
+                // All routes are on one page, in the colours of all others: that takes axe as long as all other pages together.
+                if view.name != "docs" || rules.len() == 2 {
+                    faults.extend(barriers(&window, &axe, rules).into_iter().map(|fault| format!("{place}: {fault}")));
+                }
+                if let Some(folder) = &pictures {
+                    let name = format!("{}-{width}-{}.webp", view.name, if is_dark { "dark" } else { "light" });
+                    fs::write(folder.join(name), window.picture(width, if width == 360 { 1400 } else { 1000 }))
+                        .unwrap();
+                }
+            }
+        }
+    }
+    println!("{costs}");
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    drop((town.world, town.viewer));
+}

@@ -1,0 +1,293 @@
+//! Sessions in the browser: people take seats and play by forms, keys and clicks; others watch.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::driver::{Driver, Window};
+use crate::program::folder;
+use crate::world::{Bot, World, example, set_in};
+
+/// Keys without a sign, by the code points that the standard gives them.
+const UP: char = '\u{e013}';
+const LEFT: char = '\u{e012}';
+const RIGHT: char = '\u{e014}';
+const DOWN: char = '\u{e015}';
+const ENTER: char = '\u{e007}';
+
+/// Takes the seat on the page of an invite.
+#[track_caller]
+fn take_seat(window: &Window<'_>, url: &str, user: &str) {
+    window.open(url);
+    window.fill("#user", user);
+    window.click("form[data-do=join] button");
+    window.see("You are Player");
+}
+
+/// Says something in the chat, to all or to one.
+#[track_caller]
+fn say(window: &Window<'_>, text: &str, is_private: bool) {
+    if is_private {
+        window.run("const to = document.getElementById('chat-to'); to.selectedIndex = 1;");
+    }
+    window.fill("#chat-content", text);
+    window.click("form[data-do=chat] button");
+    window.wait("document.getElementById('chat-content').value === ''");
+}
+
+#[test]
+fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let driver = Driver::start();
+    let (ada, ben, watcher) = (driver.window(), driver.window(), driver.window());
+
+    ada.open(&world.page("/challenges/psi"));
+    ada.click("form button");
+    ada.see("A new session of Private Set Intersection");
+    let links = ada.run("return [...document.querySelectorAll('.card a')].map((link) => link.href)");
+    let links: Vec<&str> = links.as_array().unwrap().iter().filter_map(|link| link.as_str()).collect();
+    let [first, second] = links[..] else { panic!("{links:?}") };
+    let session = ada.run("return document.querySelector('.intro a').href");
+    watcher.open(session.as_str().unwrap());
+    watcher.see("0 of 2 seats taken");
+
+    take_seat(&ada, first, "ada");
+    watcher.see("1 of 2 seats taken");
+    take_seat(&ben, second, "ben <b>");
+    watcher.see("2 of 2 seats taken");
+    ada.see("2 of 2 seats taken");
+
+    let set_of = |window: &Window<'_>| {
+        window.see("Your private set is");
+        set_in(&window.text("#operator")).unwrap().into_iter().collect::<BTreeSet<u64>>()
+    };
+    let (adas, bens) = (set_of(&ada), set_of(&ben));
+    assert!(ada.sees("Private: not to be read here."), "what was told to Ben is withheld");
+    watcher.wait("document.querySelectorAll('.withheld').length === 2");
+    let seen = watcher.text("#operator");
+    assert!(adas.union(&bens).all(|number| !seen.contains(&number.to_string())), "{seen}");
+
+    // From here on nothing is loaded again: it comes as it is said.
+    for window in [&ada, &ben, &watcher] {
+        window.wait("document.getElementById('connection').innerText === 'Live.'");
+        window.run("window.isSame = true");
+    }
+    say(&ada, "Shall we be honest?", false);
+    say(&ada, "The first of mine is a secret.", true);
+    for (window, can_read) in [(&ada, true), (&ben, true), (&watcher, false)] {
+        window.see("Shall we be honest?");
+        window.wait("document.querySelectorAll('#chat li').length === 2");
+        assert_eq!(window.sees("The first of mine is a secret."), can_read);
+        assert_eq!(window.run("return window.isSame"), json!(true));
+    }
+
+    let common: Vec<String> = adas.intersection(&bens).map(u64::to_string).collect();
+    assert_eq!(common.len(), 3);
+    let guess = |window: &Window<'_>| {
+        window.fill("form[data-method=guess] textarea", &common.join(", "));
+        window.click("form[data-method=guess] button");
+    };
+    guess(&ada);
+    guess(&ben);
+    for window in [&ada, &ben, &watcher] {
+        window.see("Result");
+        let rows = window.run("return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)");
+        assert_eq!(rows, json!(["Player 1\tada\t1\t1", "Player 2\tben <b>\t1\t1"]));
+        window.click(".deal summary");
+        let told = window
+            .run("return [...document.querySelectorAll('.deal dd code')].slice(0, 2).map((code) => code.innerText)");
+        let (commitment, seed) = (told[0].as_str().unwrap(), told[1].as_str().unwrap());
+        let seed: Vec<u8> =
+            (0..seed.len() / 2).map(|at| u8::from_str_radix(&seed[2 * at..2 * at + 2], 16).unwrap()).collect();
+        let hash: String = Sha256::digest(&seed).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((seed.len(), hash.as_str()), (32, commitment));
+    }
+}
+
+/// A step that the snake of the first seat survives, as a key, with where its head is then: the latest state says where there is room.
+fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
+    let told = world.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
+    let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+    let states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+    let state = states.filter_map(|mut told| Some(told.get_mut("world_state")?.take())).last().unwrap();
+    let snakes = state["snakes"].as_object().unwrap();
+    let taken: Vec<&Value> = snakes.values().flat_map(|snake| snake["positions"].as_array().unwrap()).collect();
+    let head = |id: &str| [0, 1].map(|axis| snakes[id]["head_position"][axis].as_i64().unwrap());
+    let [x, y] = head(player);
+    let other = head(snakes.keys().find(|id| *id != player).unwrap());
+    let steps = [(UP, 0, -1), (RIGHT, 1, 0), (DOWN, 0, 1), (LEFT, -1, 0)].map(|(key, dx, dy)| (key, x + dx, y + dy));
+    let free = steps.into_iter().filter(|(_, x, y)| !taken.contains(&&json!([x, y])));
+    // Away from the other one, and not to a wall.
+    let room = |(_, x, y): &(char, i64, i64)| {
+        let is_inside = (1..11).contains(x) && (1..11).contains(y);
+        (is_inside, (x - other[0]).abs() + (y - other[1]).abs())
+    };
+    let (key, x, y) = free.max_by_key(room).unwrap();
+    (key, format!("Player 1 head at {x}, {y},"))
+}
+
+#[test]
+fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let (session, invites) = world.create("snake", &json!({ "n_epochs": 6, "grid_width": 12, "grid_height": 12 }));
+    let driver = Driver::start();
+    let person = driver.window();
+    take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");
+    let _bot = Bot::play(&world.server.url, &invites[1], &example("snake"));
+    // The page is loaded again when all seats are taken, and then says what can be done.
+    person.wait("document.querySelector('.steps') && document.querySelector('#board canvas')");
+    for epoch in 1..=6 {
+        let (key, label) = safe_step(&world, &session, &invites[0]);
+        match (epoch, key) {
+            // By a button once, as on a screen without keys.
+            (1, UP) => person.click(".steps [value=UP]"),
+            (1, RIGHT) => person.click(".steps [value=RIGHT]"),
+            (1, DOWN) => person.click(".steps [value=DOWN]"),
+            (1, _) => person.click(".steps [value=LEFT]"),
+            _ => person.press(key),
+        }
+        if epoch < 6 {
+            person.wait(&format!("document.querySelector('#board canvas').ariaLabel.includes('{label}')"));
+        }
+    }
+    person.see("Result");
+    // It has come through, and the end is on the board.
+    person.wait("/Player 1 head at/.test(document.querySelector('#board canvas')?.ariaLabel)");
+    person.wait("document.querySelector('.slider').innerText.includes('7 of 7')");
+}
+
+#[test]
+fn chess_is_played_by_clicking_squares() {
+    let data = folder();
+    let world = World::start(data.path(), &[]);
+    let (session, invites) = world.create("chess", &json!({}));
+    let driver = Driver::start();
+    let windows = [driver.window(), driver.window()];
+    for (window, (invite, user)) in windows.iter().zip(invites.iter().zip(["ada", "ben"])) {
+        take_seat(window, &world.page(&format!("/play/{invite}")), user);
+    }
+    // Colours are drawn by lot. Whoever may move has squares to choose.
+    for window in &windows {
+        window.wait("document.querySelector('#board svg')");
+    }
+    windows[0].see("White");
+    let is_white = windows[0].wait("/You: (White|Black)/.exec(document.querySelector('.standing').innerText)?.[1]")
+        == json!("White");
+    let [white, black] = if is_white { [&windows[0], &windows[1]] } else { [&windows[1], &windows[0]] };
+
+    let click = |window: &Window<'_>, from: &str, to: &str| {
+        window.click(&format!("[data-square={from}]"));
+        window.click(&format!("[data-square={to}]"));
+    };
+    let last_is = |window: &Window<'_>, text: &str| {
+        window.wait(&format!(
+            "document.querySelector('#board svg').getAttribute('aria-label').includes('last move {text}')"
+        ));
+    };
+    // A piece can be put back.
+    white.click("[data-square=e2]");
+    white.wait("document.querySelectorAll('.square circle').length === 2");
+    white.click("[data-square=e2]");
+    white.wait("document.querySelectorAll('.square circle').length === 0");
+    click(white, "f2", "f3");
+    last_is(black, "f2f3");
+    // Black looks from the other side.
+    assert_eq!(black.run("return document.querySelector('[data-square=e7] rect').getAttribute('y')"), json!("6"));
+    assert_eq!(white.run("return document.querySelectorAll('.square').length"), json!(0));
+    click(black, "e7", "e5");
+    last_is(white, "e7e5");
+    // By the keyboard as well.
+    white.run("document.querySelector('[data-square=g2]').focus()");
+    white.press(ENTER);
+    white.run("document.querySelector('[data-square=g4]').focus()");
+    white.press(ENTER);
+    last_is(black, "g2g4");
+    click(black, "d8", "h4");
+    for window in &windows {
+        window.see("Result");
+    }
+    let scores =
+        black.run("return [...document.querySelectorAll('tbody tr td:last-child')].map((cell) => cell.innerText)");
+    assert_eq!(scores, if is_white { json!(["-1", "1"]) } else { json!(["1", "-1"]) });
+    // Whoever comes later sees the end, and can look back.
+    let late = driver.window();
+    late.open(&world.page(&format!("/sessions/{session}")));
+    last_is(&late, "d8h4");
+    late.run("const slider = document.querySelector('.slider input'); slider.value = 1; slider.dispatchEvent(new Event('input'))");
+    last_is(&late, "f2f3");
+}
+
+#[test]
+fn keys_are_made_and_kept_in_the_browser() {
+    let data = folder();
+    let world = World::start(data.path(), &["--auth"]);
+    let (_, invites) = world.create("psi", &json!({}));
+    let driver = Driver::start();
+    let windows = [driver.window(), driver.window()];
+    for (window, invite) in windows.iter().zip(&invites) {
+        window.open(&world.page(&format!("/play/{invite}")));
+        window.click("form[data-do=join] button");
+        window.see("You are Player");
+    }
+    let [ada, ben] = &windows;
+    ada.see("Your private set is");
+    // It is all there again after a reload, and after coming back.
+    ada.reload();
+    ada.see("Your private set is");
+    say(ada, "It's me.", false);
+    ben.see("It's me.");
+    // The key that signs can't be read by any script.
+    let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
+        opening.onsuccess = () => { const asking = opening.result.transaction('keys').objectStore('keys').get('player'); \
+        asking.onsuccess = () => crypto.subtle.exportKey('pkcs8', asking.result.privateKey).then(() => done('told'), (error) => done(error.name)); };";
+    assert_eq!(ada.run_slowly(kept, &[]), json!("InvalidAccessError"));
+    // Whoever has the link alone sees what everybody sees.
+    ben.open(&world.page(&format!("/play/{}", invites[0])));
+    ben.see("The key to this seat isn't in this browser");
+    assert!(ben.sees("It's me.") && !ben.sees("Your private set is"), "{}", ben.text("body"));
+    assert!(
+        ben.run("return [...document.querySelectorAll('form[data-do]')].every((form) => form.hidden)") == json!(true)
+    );
+    // Two games of one browser are one user's.
+    let (_, again) = world.create("psi", &json!({}));
+    ada.open(&world.page(&format!("/play/{}", again[0])));
+    ada.click("form[data-do=join] button");
+    ada.see("You are Player 1");
+}
+
+#[test]
+fn a_page_goes_on_where_it_was_when_it_is_loaded_again_or_the_server_comes_back() {
+    let data = folder();
+    let mut world = World::start(data.path(), &[]);
+    let (session, invites) = world.create("psi", &json!({}));
+    let driver = Driver::start();
+    let ada = driver.window();
+    take_seat(&ada, &world.page(&format!("/play/{}", invites[0])), "ada");
+    // What is being written when the page changes stays.
+    ada.fill("#chat-content", "o");
+    world.join(&invites[1], "ben");
+    ada.see("2 of 2 seats taken");
+    ada.wait("document.activeElement.id === 'chat-content'");
+    say(&ada, "ne", false);
+    ada.see("one");
+    ada.reload();
+    ada.see("one");
+    ada.see("You are Player 1");
+    ada.wait("document.getElementById('connection').innerText === 'Live.'");
+    ada.run("window.isSame = true");
+
+    // The server is killed, and comes back at the same address.
+    let address = world.server.url.strip_prefix("http://").unwrap().to_owned();
+    ada.excuse("net::ERR_");
+    drop(world);
+    ada.see("Not connected; trying again");
+    world = World::start(data.path(), &["--listen", &address]);
+    world.client.chat(&session, &invites[1], "two").ok();
+    ada.see("two");
+    ada.see("Live.");
+    let said = ada.run("return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)");
+    assert_eq!((said, ada.run("return window.isSame")), (json!(["one", "two"]), json!(true)));
+}

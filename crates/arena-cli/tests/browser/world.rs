@@ -1,0 +1,175 @@
+//! What there is to look at: an arena with a client beside the browsers, bots that play in it, and a small tournament.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use arena_testkit::{Client, known_admin_token};
+use serde_json::{Value, json};
+
+use crate::program::{Running, arena, file};
+
+/// A server, and a client for what isn't done in a browser.
+pub struct World {
+    pub server: Running,
+    pub client: Client,
+}
+
+impl World {
+    /// A server with these arguments besides, with its store in `data`.
+    pub fn start(data: &Path, more: &[&str]) -> World {
+        let mut args = vec!["serve", "--data", data.to_str().unwrap()];
+        if !more.contains(&"--listen") {
+            args.extend(["--listen", "127.0.0.1:0"]);
+        }
+        args.extend(more);
+        let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
+        let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+        World { server, client: Client::new(address) }
+    }
+
+    /// A server that plays tournaments.
+    pub fn with_tournaments(data: &Path) -> World {
+        let config = file(data, "arena.toml", "[tournaments]\nenabled = true\nconcurrency = 2\n");
+        World::start(&data.join("store"), &["--config", &config])
+    }
+
+    /// The address of a page.
+    pub fn page(&self, path: &str) -> String {
+        format!("{}{path}", self.server.url)
+    }
+
+    /// A session with options: its id, and its invites.
+    #[track_caller]
+    pub fn create(&self, challenge: &str, options: &Value) -> (String, Vec<String>) {
+        let body = json!({ "options": options });
+        let session = self.client.post(&format!("/api/challenges/{challenge}"), &body).ok();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&session["id"]), session["invites"].as_array().unwrap().iter().map(text).collect())
+    }
+
+    /// Somebody takes a seat without a browser.
+    #[track_caller]
+    pub fn join(&self, invite: &str, user: &str) {
+        self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+
+    /// Two users play a session of `psi` to its end; `guesses` are theirs, of what each may know.
+    #[track_caller]
+    pub fn play_psi(&self, users: [&str; 2], guess: impl Fn(usize, &[Vec<u64>; 2]) -> Vec<u64>) -> String {
+        let (session, invites) = self.create("psi", &json!({}));
+        for (invite, user) in invites.iter().zip(users) {
+            self.join(invite, user);
+        }
+        let sets = [0, 1].map(|seat: usize| {
+            let path = format!("/api/chat/sync?channel=challenge_{session}&from={}", invites[seat]);
+            let told = self.client.get(&path).ok();
+            let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+            texts.filter_map(set_in).next().unwrap_or_else(|| panic!("no set: {told}"))
+        });
+        self.client.chat(&session, &invites[0], "I have numbers. Which do you like?").ok();
+        for (seat, invite) in invites.iter().enumerate() {
+            let text: Vec<String> = guess(seat, &sets).iter().map(u64::to_string).collect();
+            self.client.act(&session, invite, "guess", &text.join(", ")).ok();
+        }
+        session
+    }
+
+    fn admit(&self, path: &str, kind: &str, body: &[u8]) -> Value {
+        let token = known_admin_token();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\n\
+             Content-Length: {}\r\n\r\n",
+            token.reveal(),
+            body.len()
+        );
+        let answer = self.client.raw(&[head.as_bytes(), body].concat()).unwrap();
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()
+    }
+
+    /// Brings an agent of one file, by its name and text.
+    #[track_caller]
+    pub fn upload(&self, name: &str, text: &str) -> String {
+        let path = format!("/api/agents?filename={name}.py");
+        self.admit(&path, "application/octet-stream", text.as_bytes())["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Orders a tournament.
+    #[track_caller]
+    pub fn order(&self, order: &Value) -> String {
+        self.admit("/api/tournaments", "application/json", order.to_string().as_bytes())["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+}
+
+/// The numbers of a set that the operator tells.
+pub fn set_in(text: &str) -> Option<Vec<u64>> {
+    let (_, rest) = text.split_once("Your private set is: {")?;
+    let (numbers, _) = rest.split_once('}')?;
+    numbers.split(',').map(|number| number.trim().parse().ok()).collect()
+}
+
+/// A snake that goes round and round, in squares of `size` steps where there is room, and thinks for `ms` milliseconds.
+pub fn rounder(size: u32, ms: u32) -> String {
+    format!(
+        r#"import json, sys, time
+STEPS = [("UP", 0, -1), ("RIGHT", 1, 0), ("DOWN", 0, 1), ("LEFT", -1, 0)]
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        reply = {{"pong": "pong"}}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        reply = {{"agent_id": me}}
+    elif "world_state" in message:
+        time.sleep({ms} / 1000)
+        state = message["world_state"]
+        width, height = state["grid"]["width"], state["grid"]["height"]
+        taken = [cell for snake in state["snakes"].values() for cell in snake["positions"]]
+        x, y = state["snakes"][me]["head_position"]
+        at = state["epoch"] // {size}
+        free = [name for name, dx, dy in (STEPS[(at + turn) % 4] for turn in range(4))
+                if 0 <= x + dx < width and 0 <= y + dy < height and [x + dx, y + dy] not in taken]
+        reply = {{"agent_id": me, "actions": [{{"action": "move", "move": (free or ["UP"])[0]}}]}}
+    else:
+        break
+    print(json.dumps(reply), flush=True)
+"#
+    )
+}
+
+/// Writes an agent into a folder of its own, and gives its path.
+pub fn agent(folder: &Path, name: &str, text: &str) -> String {
+    let home = folder.join(name);
+    fs::create_dir(&home).unwrap();
+    file(&home, "agent.py", text);
+    home.to_str().unwrap().to_owned()
+}
+
+/// One of the example agents in Python.
+pub fn example(name: &str) -> String {
+    format!("{}/../../examples/agents/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A bot that plays at a seat, in a process that ends with this.
+pub struct Bot(Child);
+
+impl Bot {
+    /// An agent takes the seat of an invite.
+    pub fn play(url: &str, invite: &str, agent: &str) -> Bot {
+        let mut command = arena(&["--url", url, "play", invite, "--agent", agent]);
+        Bot(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Bot {
+    fn drop(&mut self) {
+        // It may have ended by itself, with the game.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

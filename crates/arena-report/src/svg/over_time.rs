@@ -1,0 +1,131 @@
+//! Measures as they went, each with its interval: what somebody was worth after each game, or in each tournament.
+
+use plotters::prelude::{ChartBuilder, Circle, Color, Polygon};
+use plotters::style::text_anchor::HPos;
+
+use super::scatter::reach;
+use super::{
+    CURVES, Estimate, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker, write,
+};
+
+const HEIGHT: i32 = 260;
+
+/// How many points a curve has at most: more can't be seen.
+const STEPS: usize = 160;
+
+/// With so few points each is a dot with a whisker.
+const FEW: usize = 12;
+
+/// What is drawn over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Course<'a> {
+    /// What the picture shows, in a few words.
+    pub title: &'a str,
+    /// What is counted to the right, such as `games`.
+    pub x: &'a str,
+}
+
+/// A measure as it went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// What is measured.
+    pub name: String,
+    /// From the oldest to the latest.
+    pub values: Vec<Estimate>,
+}
+
+/// Measures as they went, with their intervals as bands, or as whiskers where there are few values. Of the curves the first six are drawn.
+/// `None` if none has a value. Ends without a bound reach to the edge.
+pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
+    let curves: Vec<&Curve> = curves.iter().filter(|curve| !curve.values.is_empty()).take(CURVES.len()).collect();
+    let longest = curves.iter().map(|curve| curve.values.len()).max()?;
+    let told = |curve: &&Curve| {
+        let Estimate { value, interval } = curve.values.last()?;
+        let (name, count) = (&curve.name, curve.values.len());
+        let ends = match (interval.low.is_finite(), interval.high.is_finite()) {
+            (true, true) if interval.low == interval.high => String::new(),
+            (true, true) => format!(", from {} to {}", tick(interval.low), tick(interval.high)),
+            (true, false) => format!(", at least {}", tick(interval.low)),
+            (false, true) => format!(", at most {}", tick(interval.high)),
+            (false, false) => String::new(),
+        };
+        Some(format!("{name} after {count} {}: {}{ends}. ", course.x, tick(*value)))
+    };
+    let description: String = curves.iter().filter_map(told).collect();
+    let values = || curves.iter().flat_map(|curve| &curve.values);
+    let all = values().flat_map(|of| [of.value, of.interval.low, of.interval.high]);
+    let (low, high) = reach(all.filter(|value| value.is_finite()), 0.1);
+    // The first value is at 1, and one alone is in the middle.
+    let (first, last) = if longest == 1 { (0.0, 2.0) } else { (1.0, longest as f64) };
+    Some(picture(course.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_top(34)
+            .margin_left(6)
+            .margin_right(16)
+            .margin_bottom(22)
+            .x_label_area_size(24)
+            .y_label_area_size(44)
+            .build_cartesian_2d(first..last, low..high)?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .disable_x_mesh()
+            .x_labels(longest.min(6))
+            .y_labels(6)
+            .bold_line_style(LINE.rgb())
+            .axis_style(LINE.rgb())
+            .x_label_style(style(SMALL, SOFT, HPos::Center))
+            .y_label_style(style(SMALL, SOFT, HPos::Right))
+            .x_label_formatter(&|count| if count.fract() == 0.0 { tick(*count) } else { String::new() })
+            .y_label_formatter(&|value| tick(*value))
+            .draw()?;
+        let plot = chart.plotting_area();
+        let mut left = 50;
+        for (curve, tone) in curves.iter().zip(CURVES) {
+            let at = |place: usize, value: f64| plot.map_coordinate(&((place + 1) as f64, value.clamp(low, high)));
+            let places = places(curve.values.len());
+            let each = || places.iter().map(|place| (*place, curve.values[*place]));
+            if longest <= FEW {
+                for (place, Estimate { value, interval }) in each() {
+                    let dot = at(place, value);
+                    for end in [interval.low, interval.high] {
+                        if end != value {
+                            whisker(area, dot, at(place, end), !end.is_finite(), tone)?;
+                        }
+                    }
+                    area.draw(&Circle::new(dot, 4, tone.rgb().filled()))?;
+                }
+            } else {
+                let upper = each().map(|(place, of)| at(place, of.interval.high));
+                let lower = each().rev().map(|(place, of)| at(place, of.interval.low));
+                area.draw(&Polygon::new(upper.chain(lower).collect::<Vec<_>>(), tone.rgb().mix(0.15)))?;
+            }
+            line(area, each().map(|(place, of)| at(place, of.value)).collect(), tone, 2)?;
+            line(area, vec![(left, 16), (left + 14, 16)], tone, 3)?;
+            let name = cut(&curve.name, 16);
+            write(area, &name, (left + 20, 16), (TEXT, INK, HPos::Left))?;
+            left += 36 + super::width_of(&name, TEXT);
+        }
+        write(area, course.x, ((50 + WIDTH) / 2, HEIGHT - 12), (SMALL, SOFT, HPos::Center))
+    }))
+}
+
+/// Which values are drawn, the first and the last among them.
+fn places(count: usize) -> Vec<usize> {
+    if count <= STEPS {
+        return (0..count).collect();
+    }
+    (0..STEPS).map(|step| step * (count - 1) / (STEPS - 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+
+    #[test]
+    fn long_curves_keep_both_ends() {
+        assert_eq!(places(3), [0, 1, 2]);
+        let long = places(10_000);
+        assert_eq!((long.len(), long[0], long[159]), (160, 0, 9_999));
+    }
+}

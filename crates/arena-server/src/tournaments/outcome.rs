@@ -1,0 +1,66 @@
+//! What came of a tournament in a few numbers: each agent's rating, and who was ranked above whom how often. Read from the journal once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arena_match::tournament::Record;
+use arena_report::{Interval, Ratings};
+
+use super::{Refusal, TournamentId, Tournaments};
+
+/// What came of a tournament so far, by agents' numbers.
+pub(crate) struct Outcome {
+    /// Elo with its interval, of those who have played.
+    pub(crate) ratings: Vec<Option<(f64, Interval)>>,
+    /// Games in which the first was ranked above the second, level with it, and below it.
+    pub(crate) against: BTreeMap<(usize, usize), [u32; 3]>,
+}
+
+impl Outcome {
+    fn of(record: &Record) -> Outcome {
+        let numbers: BTreeMap<&str, usize> =
+            (0..record.plan.agents.len()).map(|agent| (record.name(agent), agent)).collect();
+        let mut against: BTreeMap<(usize, usize), [u32; 3]> = BTreeMap::new();
+        let mut games = vec![0_u32; record.plan.agents.len()];
+        for game in record.games() {
+            let seats: Vec<usize> = game.agents.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect();
+            for (seat, agent) in seats.iter().enumerate() {
+                games[*agent] += 1;
+                for (other, opponent) in seats.iter().enumerate().filter(|(other, _)| *other != seat) {
+                    let result = match game.ranks[seat].cmp(&game.ranks[other]) {
+                        std::cmp::Ordering::Less => 0,
+                        std::cmp::Ordering::Equal => 1,
+                        std::cmp::Ordering::Greater => 2,
+                    };
+                    against.entry((*agent, *opponent)).or_default()[result] += 1;
+                }
+            }
+        }
+        let fit = Ratings::of(record);
+        let rating = |agent: usize| {
+            let rating = fit.as_ref()?.rating(agent);
+            (games[agent] > 0).then_some((rating.elo, rating.interval))
+        };
+        Outcome { ratings: (0..games.len()).map(rating).collect(), against }
+    }
+}
+
+impl Tournaments {
+    /// What came of a tournament so far.
+    ///
+    /// # Errors
+    /// When there is none, or its journal can't be read.
+    pub(crate) fn outcome(&self, id: TournamentId) -> Result<Arc<Outcome>, Refusal> {
+        let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+        let played = look.entry.games_played;
+        let known =
+            self.state().outcomes.get(&id).filter(|(at, _)| *at == played).map(|(_, outcome)| Arc::clone(outcome));
+        if let Some(outcome) = known {
+            return Ok(outcome);
+        }
+        let (_, record) = self.record(id)?;
+        let outcome = Arc::new(Outcome::of(&record));
+        self.state().outcomes.insert(id, (record.schedule.games_played(), Arc::clone(&outcome)));
+        Ok(outcome)
+    }
+}

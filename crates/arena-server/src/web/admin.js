@@ -1,0 +1,227 @@
+// Administration: what the server says of itself, read again every few seconds, and what can be done about it. The token goes with each
+// request as a header; it stays in this tab's storage, which no other tab, page or server is given, and which ends with the tab.
+
+import { timeElement } from "./page.js";
+import { make } from "./boards/seats.js";
+import { wrap } from "./said.js";
+
+/** Milliseconds between two looks. */
+const EVERY = 5000;
+const KEPT = "arena.admin";
+/** Statuses that say that a limit was hit, or that the server couldn't keep up. */
+const LIMITS = { 403: "banned", 408: "too slow", 413: "too large", 429: "too many", 503: "busy" };
+
+const at = (id) => document.getElementById(id);
+const door = at("door");
+const inside = at("inside");
+const refusal = at("refusal");
+
+let token = sessionStorage.getItem(KEPT);
+let timer;
+/** Requests at the look before, and when that was. */
+let before;
+
+class Refused extends Error {
+    constructor(status, text) {
+        super(text);
+        this.status = status;
+    }
+}
+
+/** Asks the arena as its administrator. */
+async function ask(path, body) {
+    const headers = { authorization: `Bearer ${token}` };
+    const request = body === undefined ? { headers } : { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
+    const answer = await fetch(path, request);
+    const text = await answer.text();
+    if (answer.ok) return text;
+    let told = text;
+    try {
+        told = JSON.parse(text).error;
+    } catch {
+        // A proxy may say it in its own words.
+    }
+    throw new Refused(answer.status, told);
+}
+
+const read = async (path) => JSON.parse(await ask(path));
+
+/** The numbers of the text that Prometheus reads: name, labels, value. */
+function numbers(text) {
+    const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
+    return lines.map((line) => {
+        const [, name, labels = "", value] = /^(\w+)(?:\{(.*)\})? ([^ ]+)/.exec(line) ?? [];
+        const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, text]) => [key, text]);
+        return { name, labels: Object.fromEntries(pairs), value: Number(value) };
+    });
+}
+
+/** A table of texts and elements; columns from `right` on are numbers. */
+function table(head, rows, right = head.length) {
+    if (!rows.length) return make("p", "empty", "None.");
+    const cell = (tag, content, column) => {
+        const made = wrap(tag, column >= right ? "number" : "", content);
+        if (tag === "th") made.scope = "col";
+        return made;
+    };
+    const row = (tag, cells) => wrap("tr", "", ...cells.map((content, column) => cell(tag, content, column)));
+    return wrap("table", "", wrap("thead", "", row("th", head)), wrap("tbody", "", ...rows.map((cells) => row("td", cells))));
+}
+
+const text = (value) => make("bdi", "", String(value));
+
+function bytes(count) {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    const power = Math.min(Math.floor(Math.log2(Math.max(count, 1)) / 10), units.length - 1);
+    return `${(count / 2 ** (10 * power)).toFixed(power ? 1 : 0)} ${units[power]}`;
+}
+
+function count(name, all, wanted = () => true) {
+    return all.filter((each) => each.name === name && wanted(each.labels)).reduce((sum, { value }) => sum + value, 0);
+}
+
+function showRequests(all) {
+    const now = performance.now();
+    const requests = all.filter(({ name }) => name === "arena_http_requests_total");
+    const key = ({ labels }) => `${labels.method} ${labels.route} ${labels.status}`;
+    const known = new Map(requests.map((each) => [key(each), each.value]));
+    const seconds = before ? (now - before.at) / 1000 : undefined;
+    const rate = (each) => (seconds ? (each.value - (before.known.get(key(each)) ?? 0)) / seconds : undefined);
+    const routes = new Map();
+    for (const each of requests) {
+        const route = `${each.labels.method} ${each.labels.route || "nothing that is there"}`;
+        const sum = routes.get(route) ?? { value: 0, rate: 0 };
+        routes.set(route, { value: sum.value + each.value, rate: sum.rate + (rate(each) ?? 0) });
+    }
+    const busiest = [...routes].sort(([, a], [, b]) => b.rate - a.rate || b.value - a.value).slice(0, 15);
+    const perSecond = (value) => (seconds ? value.toFixed(1) : "…");
+    at("requests").replaceChildren(table(["Route", "A second", "In all"], busiest.map(([route, sum]) => [make("code", "", route), perSecond(sum.rate), String(sum.value)]), 1));
+    const hit = requests.filter(({ labels }) => LIMITS[labels.status]).sort((a, b) => b.value - a.value).slice(0, 15);
+    at("limits").replaceChildren(table(["Route", "Status", "In all"], hit.map((each) => [make("code", "", `${each.labels.method} ${each.labels.route}`), `${each.labels.status} ${LIMITS[each.labels.status]}`, String(each.value)]), 2));
+    before = { at: now, known };
+    return [...routes.values()].reduce((sum, { rate }) => sum + rate, 0);
+}
+
+async function look() {
+    clearTimeout(timer);
+    if (!token) return;
+    if (!document.hidden) {
+        try {
+            const [audit, bans, active, metrics, ready] = await Promise.all([
+                read("/api/admin/audit?limit=20"), read("/api/admin/bans"), read("/api/challenges?status=active&limit=20"),
+                ask("/metrics"), fetch("/ready").then((answer) => answer.ok),
+            ]);
+            show(audit, bans, active, numbers(metrics), ready);
+            [door.hidden, inside.hidden, refusal.hidden] = [true, false, true];
+        } catch (error) {
+            if (error.status === 401) return leave("This isn't the administrator's token.");
+            refuse(error.message);
+        }
+    }
+    timer = setTimeout(look, EVERY);
+}
+
+function show(audit, bans, active, all, ready) {
+    const rate = showRequests(all);
+    const facts = [
+        [ready ? "ready" : "not ready", "health"],
+        [bytes(count("arena_store_bytes", all)), "store"],
+        [rate.toFixed(1), "requests a second"],
+        [count("arena_connections", all), "connections"],
+        [count("arena_stream_subscribers", all), "open streams"],
+        [count("arena_sessions", all, ({ status }) => status === "active"), "sessions being played"],
+        [count("arena_sessions", all, ({ status }) => status === "open"), "waiting for players"],
+    ];
+    at("state").replaceChildren(...facts.map(([value, name]) => wrap("div", "", make("dt", "", name), make("dd", "", String(value)))));
+    at("told").replaceChildren("As of ", timeElement(Date.now()));
+    const session = (each) => {
+        const link = make("a", "", each.id);
+        link.href = `/sessions/${encodeURIComponent(each.id)}`;
+        return [link, text(each.challengeType), timeElement(each.createdAt), button("Remove", () => remove(each.id))];
+    };
+    at("sessions").replaceChildren(table(["Session", "Challenge", "Since", ""], active.challenges.map(session)));
+    const ban = (each) => {
+        const [kind, who] = each.userId === undefined ? ["address", each.address] : ["userId", each.userId];
+        return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "The ban is lifted."))];
+    };
+    at("bans").replaceChildren(table(["Whom", "Reason", "Since", ""], bans.bans.map(ban)));
+    const entry = (each) => [String(each.no), dated(each.at), text(each.address), make("code", "", each.action), make("code", "", JSON.stringify(each.detail))];
+    at("audit").replaceChildren(table(["#", "When", "From", "What", "Of"], audit.entries.map(entry)));
+}
+
+/** A moment of any day. */
+function dated(ms) {
+    const element = make("time", "", new Date(ms).toLocaleString());
+    element.dateTime = new Date(ms).toISOString();
+    return element;
+}
+
+function button(name, click) {
+    const made = make("button", "", name);
+    made.type = "button";
+    made.addEventListener("click", click);
+    return made;
+}
+
+function refuse(text) {
+    refusal.textContent = text;
+    refusal.hidden = false;
+}
+
+/** Does something, and shows what has changed. */
+async function act(path, body, done) {
+    refusal.hidden = true;
+    at("done").textContent = "";
+    try {
+        const told = JSON.parse(await ask(path, body));
+        at("done").textContent = typeof done === "function" ? done(told) : done;
+        await look();
+    } catch (error) {
+        refuse(error.message);
+    }
+}
+
+function remove(id) {
+    if (!confirm("The session is gone for good, with all that it counted for. Remove it?")) return;
+    act(`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "The session is removed.");
+}
+
+/** What each form asks for. */
+const ACTS = {
+    hide: ({ channel, index }) => ["/api/admin/messages/hide", { channel, index: Number(index) }, "The message is hidden."],
+    remove: ({ id }) => [`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "The session is removed."],
+    ban: ({ what, who, reason }) => ["/api/admin/bans", { [what]: who, reason }, "The ban holds."],
+    benchmark: ({ user, is }) => [`/api/admin/users/${encodeURIComponent(user)}/benchmark`, { isBenchmark: is === "true" }, "The profile is changed."],
+    recompute: () => ["/api/admin/recompute", {}, (told) => `${told.games} games of ${told.users} users were counted; ${told.wrong.length} users were wrong.`],
+};
+
+for (const form of document.querySelectorAll("form[data-do]")) {
+    form.addEventListener("submit", async (event) => {
+        event.preventDefault();
+        if (form.dataset.sure && !confirm(form.dataset.sure)) return;
+        const pressed = form.querySelector("button");
+        pressed.disabled = true;
+        await act(...ACTS[form.dataset.do](Object.fromEntries(new FormData(form))));
+        pressed.disabled = false;
+    });
+}
+
+function leave(why) {
+    clearTimeout(timer);
+    sessionStorage.removeItem(KEPT);
+    [token, before] = [null, undefined];
+    [door.hidden, inside.hidden] = [false, true];
+    refusal.hidden = !why;
+    refusal.textContent = why ?? "";
+}
+
+at("leave").addEventListener("click", () => leave());
+at("token-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    token = at("token").value;
+    at("token").value = "";
+    sessionStorage.setItem(KEPT, token);
+    look();
+});
+if (token) look();
+else leave();

@@ -1,0 +1,185 @@
+//! `/agents`: the bots that take part in tournaments here; `/agents/{id}`: one of them, with its tournaments, its ratings in them and how
+//! it did against others.
+
+use std::collections::BTreeMap;
+
+use arena_report::{Course, Curve, Estimate, Picture, number_of, over_time};
+use axum::extract::State;
+use maud::{Markup, PreEscaped, html};
+
+use super::layout::{Page, Place, cut, time};
+use super::plots::embed;
+use super::tournaments::{LISTED, none, state, title};
+use super::{PageResult, Visit, answer, base, pager};
+use crate::arena::Arena;
+use crate::routes::{AgentView, TournamentView, id_of_agent};
+use crate::tournaments::{AgentFacts, Look, Outcome, Refusal, Tournaments};
+
+/// Tournaments whose ratings and results are put together.
+const LATEST: usize = 24;
+
+/// Opponents that are listed.
+const OPPONENTS: usize = 20;
+
+/// `GET /agents`.
+pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let offset = visit.query.number("offset").unwrap_or(0);
+    let body = html! {
+        h1 { "Bots" }
+        p.lead { "Programs that take part in tournaments here." }
+        @match &arena.tournaments { None => (none()), Some(tournaments) => (bots(tournaments, &visit, offset)) }
+    };
+    Ok(answer(&Page::new("Bots", Place::Tournaments, body)))
+}
+
+fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
+    let (agents, total) = tournaments.list_agents(offset, LISTED);
+    html! {
+        @if agents.is_empty() {
+            p.empty { "None yet. " code { "POST /api/agents" } " brings one; " a href="/docs#tournaments" { "the description" } " says how." }
+        } @else {
+            div.scroll tabindex="0" { table {
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Since" } } }
+                tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
+                    td { a href={ "/agents/" (agent.id) } { (cut(&agent.name, 64)) } }
+                    td { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
+                    td { code { (agent.id) } } td { (time(agent.created_at)) }
+                } } }
+            } }
+        }
+        (pager("/agents", &visit.query, (offset, LISTED, total as u64)))
+    }
+}
+
+/// What an agent has come to in its latest tournaments.
+pub(super) struct Career {
+    facts: std::sync::Arc<AgentFacts>,
+    /// The newest first, with what came of each and the agent's number in it, where games were played and can be read.
+    latest: Vec<(Look, Option<(std::sync::Arc<Outcome>, usize)>)>,
+    /// All its tournaments.
+    total: usize,
+}
+
+/// The career of the agent of an id.
+pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {
+    let id = id_of_agent(id)?;
+    let unknown = move || Refusal::NoAgent(id.to_string());
+    let Some(tournaments) = &arena.tournaments else { return Err(unknown().into()) };
+    let career = tournaments.read(move |tournaments| {
+        let facts = tournaments.find_agent(id).ok_or_else(unknown)?;
+        let plays = |look: &Look| look.entry.facts.agents.iter().any(|agent| agent.id == id);
+        let (looks, total) = tournaments.list(0, LATEST, plays);
+        let latest = looks.into_iter().map(|look| {
+            // What is damaged is told on the tournament's own page.
+            let outcome = tournaments.outcome(look.entry.facts.id).ok();
+            let number = look.entry.facts.agents.iter().position(|agent| agent.id == id);
+            let outcome = outcome.zip(number);
+            (look, outcome)
+        });
+        Ok::<_, Refusal>(Career { facts, latest: latest.collect(), total })
+    });
+    Ok(career.await?)
+}
+
+impl Career {
+    /// The agent's Elo in each tournament in which it was rated.
+    pub(super) fn picture(&self) -> Option<Picture> {
+        let rated = self.latest.iter().rev().filter_map(|(_, outcome)| {
+            let (outcome, number) = outcome.as_ref()?;
+            let (value, interval) = (*outcome.ratings.get(*number)?)?;
+            value.is_finite().then_some(Estimate { value, interval })
+        });
+        let curve = Curve { name: "Elo".to_owned(), values: rated.collect() };
+        over_time(&Course { title: "Elo in each tournament, with its 95 % interval", x: "tournaments" }, &[curve])
+    }
+
+    /// Games won, drawn and lost against each other agent, those met most often first.
+    fn head_to_head(&self) -> Vec<(String, [u32; 3])> {
+        let mut against: BTreeMap<String, [u32; 3]> = BTreeMap::new();
+        for (look, outcome) in &self.latest {
+            let Some((outcome, number)) = outcome else { continue };
+            for ((one, other), results) in outcome.against.range((*number, 0)..=(*number, usize::MAX)) {
+                debug_assert_eq!(one, number);
+                let Some(agent) = look.entry.facts.agents.get(*other) else { continue };
+                let sum = against.entry(agent.name.clone()).or_default();
+                for (sum, count) in sum.iter_mut().zip(results) {
+                    *sum += count;
+                }
+            }
+        }
+        let mut all: Vec<_> = against.into_iter().collect();
+        all.sort_by_key(|(name, results)| (std::cmp::Reverse(results.iter().sum::<u32>()), name.clone()));
+        all
+    }
+}
+
+/// `GET /agents/{id}`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let career = career(&arena, visit.param("id")).await?;
+    let agent = AgentView::of(&career.facts);
+    let path = format!("/agents/{}", agent.id);
+    let met = career.head_to_head();
+    let body = html! {
+        div.intro {
+            h1 { (cut(&agent.name, 64)) @if let Some(version) = &agent.version { " " code { (cut(version, 40)) } } }
+            p.soft { "Bot " code { (agent.id) } ", since " (time(agent.created_at)) ". " a href="/agents" { "All bots" } }
+        }
+        @if let Some(picture) = career.picture() {
+            section {
+                h2 { "Rating" }
+                figure {
+                    div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
+                    figcaption { (picture.title) ". 0 is the mean of each tournament's agents." }
+                }
+                (embed(&base(&arena, &visit.headers), &format!("{path}/rating.svg"), &path, "Elo in each tournament"))
+            }
+        }
+        section {
+            h2 { "Tournaments" }
+            @if career.latest.is_empty() {
+                p.empty { "None yet." }
+            } @else {
+                (tournaments(&career))
+            }
+            @if career.total > career.latest.len() { p.more { "The latest " (career.latest.len()) " of " (career.total) "." } }
+        }
+        @if !met.is_empty() {
+            section {
+                h2 { "Against others" }
+                div.scroll tabindex="0" { table {
+                    thead { tr { th scope="col" { "Agent" } th.number scope="col" { "Games" } th.number scope="col" { "Won" } th.number scope="col" { "Drawn" } th.number scope="col" { "Lost" } } }
+                    tbody { @for (name, results) in met.iter().take(OPPONENTS) { tr {
+                        td { (cut(name, 40)) } td.number { (results.iter().sum::<u32>()) }
+                        @for count in results { td.number { (count) } }
+                    } } }
+                } }
+                p.more {
+                    "In these tournaments, by who was ranked above whom. "
+                    @if met.len() > OPPONENTS { (met.len() - OPPONENTS) " others were met less often." }
+                }
+            }
+        }
+    };
+    Ok(answer(&Page::new(&agent.name, Place::Tournaments, body)))
+}
+
+fn tournaments(career: &Career) -> Markup {
+    html! {
+        div.scroll tabindex="0" { table {
+            thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "State" } th.number scope="col" { "Agents" } th.number scope="col" { "Elo" } th.number scope="col" { "95 % interval" } th scope="col" { "Created" } } }
+            tbody { @for (look, outcome) in &career.latest { tr {
+                @let view = TournamentView::of(look);
+                @let rating = outcome.as_ref().and_then(|(outcome, number)| *outcome.ratings.get(*number)?);
+                td { a href={ "/tournaments/" (view.id) } { (title(&view)) } } td { (view.game) } td { (state(&view)) }
+                td.number { (view.agents.len()) }
+                td.number { @match rating { Some((elo, _)) => (number_of(elo.round())), None => "–" } }
+                td.number { @match rating { Some((_, interval)) => { (end(interval.low)) " … " (end(interval.high)) }, None => "–" } }
+                td { (time(view.created_at)) }
+            } } }
+        } }
+    }
+}
+
+fn end(value: f64) -> String {
+    if value.is_finite() { number_of(value.round()) } else { "?".to_owned() }
+}

@@ -1,0 +1,159 @@
+//! `/sessions/{id}/replay`: a session that is over, event by event; and `/sessions/{id}/events`: the messages of both its channels in the
+//! order in which they were written, by pages, which is what that page reads.
+//!
+//! Channels are numbered each by itself, and what stands beside each other in time is found by halving: a page costs a few dozen reads of
+//! one message, however long the session is. Everything is what `redact` shows to nobody in particular.
+
+use std::sync::Arc;
+
+use arena_engine::{Posted, Snapshot, Subscription};
+use arena_model::{Channel, SessionId, Status, Viewer};
+use axum::extract::State;
+use axum::http::StatusCode;
+use maud::html;
+use serde_json::value::RawValue;
+
+use super::layout::{Page, Place, tail};
+use super::seen::{Heard, Seen};
+use super::sessions::{ending, heading};
+use super::{GUARDS, PageResult, Visit, answer};
+use crate::answer::{json, to_text};
+use crate::arena::Arena;
+use crate::error::{ApiError, ApiResult};
+
+/// Most events on a page of them.
+const MOST: usize = 200;
+
+fn unknown() -> ApiError {
+    ApiError::not_found("CHALLENGE_NOT_FOUND", "there is no such session")
+}
+
+/// `GET /sessions/{id}/replay`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
+    let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
+    let seen = Seen::by(&session, Viewer::Nobody);
+    if seen.status() != Status::Ended {
+        let text = "the session isn't over; it can be watched live, and looked back on afterwards";
+        return Err(ApiError::new(StatusCode::CONFLICT, "CHALLENGE_NOT_ENDED", text).into());
+    }
+    let profiles = arena.engine.profiles([&*session]).await?;
+    let total = Channels::open(&arena, id).await?.len();
+    let body = html! {
+        (heading(&seen))
+        p { a href={ "/sessions/" (id) } { "All that was said, as a page" } }
+        noscript { p.error { "What was said is shown in time by a script, and this browser runs none." } }
+        div.viewer id="events" data-session=(id) data-challenge=(seen.challenge_type) data-players=(seen.state.players.join(" "))
+            data-options=(seen.options) data-total=(total) {
+            p.soft { @if total == 0 { "Nothing was said." } @else { "Loading…" } }
+        }
+        (ending(&seen, &profiles))
+    };
+    let title = format!("{} …{}, replayed", seen.challenge_type, tail(&seen.id));
+    Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
+}
+
+/// A session's two channels, as everybody may read them.
+struct Channels {
+    operator: Subscription,
+    chat: Subscription,
+    /// Messages in each.
+    lens: (u64, u64),
+    ended: bool,
+    reveal_chat: bool,
+}
+
+/// An event: a message, and in which channel it is.
+#[derive(serde::Serialize)]
+struct Event<'m> {
+    channel: &'static str,
+    message: &'m RawValue,
+}
+
+/// A page of events.
+#[derive(serde::Serialize)]
+struct Events<'m> {
+    /// Of the whole session.
+    total: u64,
+    events: Vec<Event<'m>>,
+}
+
+/// `GET /sessions/{id}/events`, with `offset` and `limit`.
+pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
+    let offset = visit.query.number("offset").unwrap_or(0);
+    let limit = visit.query.number("limit").map_or(MOST, |limit| limit.min(MOST as u64) as usize);
+    let channels = Channels::open(&arena, id).await?;
+    let events = channels.read(offset, limit).await?;
+    let events = events.iter().map(|(channel, message)| Event { channel, message: channels.json(message) }).collect();
+    let mut response = json(to_text(&Events { total: channels.len(), events }));
+    response.headers_mut().extend(GUARDS);
+    Ok(response)
+}
+
+impl Channels {
+    async fn open(arena: &Arena, id: SessionId) -> ApiResult<Channels> {
+        let open = async |channel| -> ApiResult<(Subscription, Snapshot)> {
+            let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
+            let end = subscription.read(u64::MAX, 1).await?;
+            Ok((subscription, end))
+        };
+        let (operator, told) = open(Channel::Operator(id)).await?;
+        let (chat, said) = open(Channel::Chat(id)).await?;
+        let reveal_chat = arena.settings.sessions.reveal_chat;
+        Ok(Channels { operator, chat, lens: (told.len, said.len), ended: told.ended(), reveal_chat })
+    }
+
+    /// Messages in both.
+    fn len(&self) -> u64 {
+        self.lens.0 + self.lens.1
+    }
+
+    /// The events behind the first `offset`, at most `limit`.
+    async fn read(&self, offset: u64, limit: usize) -> ApiResult<Vec<(&'static str, Arc<Posted>)>> {
+        let offset = offset.min(self.len());
+        let told = self.told_among(offset).await?;
+        let said = offset - told;
+        let some = async |channel: &Subscription, passed: u64, len: u64| -> ApiResult<Vec<Arc<Posted>>> {
+            let limit = limit.min(usize::try_from(len - passed).unwrap_or(limit));
+            if limit == 0 { Ok(Vec::new()) } else { Ok(channel.read(passed + 1, limit).await?.messages) }
+        };
+        let mut told = some(&self.operator, told, self.lens.0).await?.into_iter().peekable();
+        let mut said = some(&self.chat, said, self.lens.1).await?.into_iter().peekable();
+        let next = || match (told.peek(), said.peek()) {
+            (Some(one), Some(other)) if self.time(one) > self.time(other) => Some(("chat", said.next()?)),
+            (Some(_), _) => Some(("operator", told.next()?)),
+            (None, _) => Some(("chat", said.next()?)),
+        };
+        Ok(std::iter::from_fn(next).take(limit).collect())
+    }
+
+    /// How many of the first `count` events are in the operator's channel. Of events of the same moment the operator's come first.
+    async fn told_among(&self, count: u64) -> ApiResult<u64> {
+        let (mut low, mut high) = (count.saturating_sub(self.lens.1), count.min(self.lens.0));
+        while low < high {
+            let told = u64::midpoint(low, high);
+            // Too few, if the operator's next message came before the last one of the chat.
+            let (next, last) = (at(&self.operator, told + 1).await?, at(&self.chat, count - told).await?);
+            if self.time(&next) <= self.time(&last) { low = told + 1 } else { high = told }
+        }
+        Ok(low)
+    }
+
+    /// A message as everybody may see it.
+    fn json<'m>(&self, message: &'m Posted) -> &'m RawValue {
+        serde_json::from_slice(message.json(Viewer::Nobody, self.ended, self.reveal_chat)).expect("views are JSON")
+    }
+
+    /// When a message was written, in milliseconds since 1970.
+    fn time(&self, message: &Posted) -> i64 {
+        Heard::by(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp
+    }
+}
+
+/// The message of an index.
+async fn at(channel: &Subscription, index: u64) -> ApiResult<Arc<Posted>> {
+    let found = channel.read(index, 1).await?.messages.pop();
+    // Channels have no gaps; what is removed meanwhile is gone as a whole.
+    found.ok_or_else(unknown)
+}

@@ -1,0 +1,159 @@
+//! What somebody's latest games say of them: how their measures went, and how they did against each opponent. Only so many games are looked
+//! at, so that a page costs the same for everybody.
+
+use std::collections::BTreeMap;
+
+use arena_model::{Board, GameResult, Score, Seat, Session, Standings, UserId, UserProfile};
+use arena_report::{Course, Curve, Estimate, Interval, Picture, number_of, over_time};
+use maud::{Markup, html};
+
+use super::PageResult;
+use super::board::player;
+use crate::arena::Arena;
+
+/// Games that are looked at.
+const GAMES: usize = 200;
+
+/// Opponents that are listed.
+const OPPONENTS: usize = 20;
+
+/// The latest games of a user.
+pub(super) struct History {
+    /// The newest first.
+    sessions: Vec<Session>,
+    /// All that the user has played.
+    total: u64,
+}
+
+/// How somebody did against somebody else.
+#[derive(Default)]
+struct Against {
+    games: u32,
+    /// By utility.
+    ahead: u32,
+    level: u32,
+    behind: u32,
+    own: Score,
+    theirs: Score,
+}
+
+impl History {
+    /// The latest games of a user; nothing if nobody has heard of them.
+    pub(super) async fn read(arena: &Arena, user: &UserId) -> PageResult<Option<History>> {
+        let played = arena.engine.list_played(user, 0, GAMES).await?;
+        Ok(played.map(|page| History { sessions: page.items, total: page.total }))
+    }
+
+    /// The results that count, oldest first, with the seat of the user.
+    fn results<'h>(&'h self, user: &'h UserId) -> impl Iterator<Item = (GameResult<'h>, usize)> {
+        self.sessions.iter().rev().filter_map(move |session| {
+            let result = GameResult::of(session)?;
+            let seat = result.users.iter().position(|other| *other == Some(user))?;
+            Some((result, seat))
+        })
+    }
+
+    /// What the leaderboard would have said after each of these games, had there been no others: counted as it counts.
+    pub(super) fn picture(&self, arena: &Arena, user: &UserId) -> Option<Picture> {
+        let scoring = arena.engine.scoring();
+        let board = match scoring.has_global() {
+            true => Board::Global,
+            false => {
+                let challenge = self.results(user).last()?.0.challenge.to_owned();
+                let strategy = scoring.strategies(&challenge).next()?.name();
+                Board::Of { challenge, strategy }
+            }
+        };
+        let metrics = scoring.metrics(&board);
+        let mut curves: Vec<(&str, Curve)> = [":security", ":utility"]
+            .iter()
+            .filter_map(|end| metrics.iter().find(|metric| metric.key.ends_with(end)))
+            .map(|metric| (metric.key, Curve { name: metric.label.to_owned(), values: Vec::new() }))
+            .collect();
+        let mut standings = Standings::new();
+        for (result, seat) in self.results(user) {
+            scoring.count(&result, Seat(seat), standings.entry(result.challenge.to_owned()).or_default());
+            let Some(entry) = scoring.entry(&board, &standings) else { continue };
+            for (key, curve) in &mut curves {
+                let Some(value) = entry.metrics.get(key).copied().filter(|value| value.is_finite()) else { continue };
+                let [low, high] = entry.intervals.get(key).copied().unwrap_or([value, value]);
+                curve.values.push(Estimate { value, interval: Interval { low, high } });
+            }
+        }
+        let curves: Vec<Curve> = curves.into_iter().map(|(_, curve)| curve).collect();
+        let title = match self.is_whole() {
+            true => "Measures after each game, with 95 % intervals".to_owned(),
+            false => format!("Measures over the latest {GAMES} games, with 95 % intervals"),
+        };
+        over_time(&Course { title: &title, x: "games" }, &curves)
+    }
+
+    /// Whether all games are looked at.
+    pub(super) fn is_whole(&self) -> bool {
+        self.total <= self.sessions.len() as u64
+    }
+
+    /// How the user did against each opponent, those met most often first.
+    pub(super) async fn head_to_head(&self, arena: &Arena, user: &UserId) -> PageResult<Markup> {
+        let mut against: BTreeMap<&UserId, Against> = BTreeMap::new();
+        for (result, seat) in self.results(user) {
+            for (other, opponent) in result.users.iter().enumerate().filter(|(other, _)| *other != seat) {
+                let (Some(opponent), Some(own), Some(theirs)) =
+                    (opponent, result.scores.get(seat), result.scores.get(other))
+                else {
+                    continue;
+                };
+                let met = against.entry(opponent).or_default();
+                met.games += 1;
+                *match own.utility.total_cmp(&theirs.utility) {
+                    std::cmp::Ordering::Greater => &mut met.ahead,
+                    std::cmp::Ordering::Equal => &mut met.level,
+                    std::cmp::Ordering::Less => &mut met.behind,
+                } += 1;
+                for (sum, score) in [(&mut met.own, own), (&mut met.theirs, theirs)] {
+                    sum.security += score.security;
+                    sum.utility += score.utility;
+                }
+            }
+        }
+        let mut met: Vec<(&UserId, Against)> = against.into_iter().collect();
+        met.sort_by(|(one, a), (other, b)| b.games.cmp(&a.games).then_with(|| one.cmp(other)));
+        let others = met.len().saturating_sub(OPPONENTS);
+        met.truncate(OPPONENTS);
+        let ids: Vec<UserId> = met.iter().map(|(id, _)| (*id).clone()).collect();
+        let profiles = arena.engine.find_profiles(&ids).await?;
+        Ok(table(&met, &profiles, others, self.is_whole()))
+    }
+}
+
+fn table(
+    met: &[(&UserId, Against)],
+    profiles: &BTreeMap<UserId, UserProfile>,
+    others: usize,
+    is_whole: bool,
+) -> Markup {
+    let mean = |sum: f64, met: &Against| number_of(sum / f64::from(met.games));
+    html! {
+        @if met.is_empty() {
+            p.empty { "No game that counts was played against somebody who says who they are." }
+        } @else {
+            div.scroll tabindex="0" { table {
+                thead { tr {
+                    th scope="col" { "Against" } th.number scope="col" { "Games" } th.number scope="col" { "Ahead" } th.number scope="col" { "Level" } th.number scope="col" { "Behind" }
+                    th.number scope="col" { "Utility, own : theirs" } th.number scope="col" { "Security, own : theirs" }
+                } }
+                tbody { @for (id, met) in met { tr {
+                    td { @match profiles.get(*id) { Some(profile) => (player(profile)), None => (super::layout::cut(id.as_str(), 28)) } }
+                    td.number { (met.games) } td.number { (met.ahead) } td.number { (met.level) } td.number { (met.behind) }
+                    td.number { (mean(met.own.utility, met)) " : " (mean(met.theirs.utility, met)) }
+                    td.number { (mean(met.own.security, met)) " : " (mean(met.theirs.security, met)) }
+                } } }
+            } }
+            p.more {
+                "Ahead is who has more utility. "
+                @if others > 0 { (others) " others were met less often. " }
+                @if !is_whole { "Counted over the latest " (GAMES) " games." }
+            }
+        }
+    }
+}

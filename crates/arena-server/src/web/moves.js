@@ -1,0 +1,64 @@
+// Moves of chess by clicking: what can be clicked is put over the board, which itself only draws. A square is a button, so that
+// the keyboard and screen readers know it as well.
+
+import { squares } from "./boards/chess.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Offers the moves of a player. `move` is called with the one that is chosen, in UCI. */
+export function offer(move) {
+    /** The square of the piece that is to be moved. */
+    let from = null;
+
+    return function show(picture, state, options) {
+        // A button inside of a picture can't be found by those who can't see it.
+        picture.setAttribute("role", "group");
+        for (const old of picture.querySelectorAll(".square")) old.remove();
+        const isMine = options.sides[options.seat] === (state.turn ? "WHITE" : "BLACK");
+        const legal = isMine && Array.isArray(state.legal_moves) ? state.legal_moves : [];
+        if (!legal.some((each) => each.startsWith(from ?? "-"))) from = null;
+        for (const { column, row, name, holds } of squares(state, options)) {
+            const isEnd = from !== null && legal.some((each) => each.startsWith(from + name));
+            if (!isEnd && !legal.some((each) => each.startsWith(name))) continue;
+            const button = document.createElementNS(SVG, "g");
+            button.setAttribute("class", `square${name === from ? " from" : ""}`);
+            button.setAttribute("data-square", name);
+            button.setAttribute("tabindex", "0");
+            button.setAttribute("role", "button");
+            button.setAttribute("aria-label", `${name}, ${holds}${isEnd ? ", can be moved to" : ""}`);
+            if (!isEnd) button.setAttribute("aria-pressed", name === from);
+            button.append(shape("rect", { x: column, y: row, width: 1, height: 1 }));
+            if (isEnd) button.append(shape("circle", { cx: column + 0.5, cy: row + 0.5, r: 0.16 }));
+            const choose = () => {
+                if (isEnd) {
+                    move(moveTo(legal, from + name));
+                    from = null;
+                } else {
+                    from = name === from ? null : name;
+                }
+                show(picture, state, options);
+                picture.querySelector(`[data-square="${name}"]`)?.focus();
+            };
+            button.addEventListener("click", choose);
+            button.addEventListener("keydown", (event) => {
+                if (event.key !== "Enter" && event.key !== " ") return;
+                event.preventDefault();
+                choose();
+            });
+            picture.append(button);
+        }
+    };
+}
+
+/** The move between two squares. A pawn becomes what is chosen beside the board. */
+function moveTo(legal, squares) {
+    const moves = legal.filter((each) => each.startsWith(squares));
+    const wanted = document.getElementById("promotion")?.value ?? "q";
+    return moves.find((each) => each.length === 5 && each.endsWith(wanted)) ?? moves[0];
+}
+
+function shape(tag, attributes) {
+    const element = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+}

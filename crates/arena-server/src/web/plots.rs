@@ -1,0 +1,93 @@
+//! Pictures by themselves, to be embedded elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`, `/agents/{id}/rating.svg` and
+//! `/tournaments/{id}/standings.svg`. `theme` is `light`, `dark` or `auto`. They are the same as those on the pages.
+
+use arena_model::UserId;
+use arena_report::{Picture, Theme, ratings_picture};
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use sha2::{Digest, Sha256};
+
+use super::board::{Leaderboard, Who};
+use super::history::History;
+use super::{GUARDS, PageResult, Visit, agents, home};
+use crate::arena::Arena;
+use crate::error::ApiError;
+use crate::routes::id_of_tournament;
+use crate::tournaments::Refusal;
+
+/// Where pictures are embedded they are asked for often, and what they show changes slowly.
+const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
+
+/// The style of a picture is in it, so that it can stand anywhere. Nothing else is loaded or run.
+const POLICY: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+
+/// `GET /leaderboard.svg`, with `challenge` and `players` as on the front page.
+pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let wanted = home::wanted(&arena, &visit)?;
+    let board = match home::board_of(&arena, wanted) {
+        Some(board) => Leaderboard::read(&arena, board, None, (Who::of(&visit.query)?, home::PLAYERS)).await?,
+        None => None,
+    };
+    let title =
+        wanted.map_or_else(|| "Security and utility".to_owned(), |name| format!("{name}: security and utility"));
+    send(&visit, board.and_then(|board| board.picture(&title)).as_ref())
+}
+
+/// `GET /users/{id}/rating.svg`.
+pub(super) async fn user(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
+    let id: UserId = visit.param("id").parse().map_err(|_| unknown())?;
+    let history = History::read(&arena, &id).await?.ok_or_else(unknown)?;
+    send(&visit, history.picture(&arena, &id).as_ref())
+}
+
+/// `GET /agents/{id}/rating.svg`.
+pub(super) async fn agent(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let career = agents::career(&arena, visit.param("id")).await?;
+    send(&visit, career.picture().as_ref())
+}
+
+/// `GET /tournaments/{id}/standings.svg`.
+pub(super) async fn tournament(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let id = id_of_tournament(visit.param("id"))?;
+    let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
+    let picture = tournaments.read(move |tournaments| Ok::<_, Refusal>(ratings_picture(&tournaments.record(id)?.1)));
+    send(&visit, picture.await?.as_ref())
+}
+
+/// The picture as a file, unless the asker has it.
+fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
+    let theme = Theme::of(visit.query.get("theme").unwrap_or("auto"));
+    let theme =
+        theme.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "theme must be one of: auto, light, dark"))?;
+    let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "there is nothing to be drawn yet"))?;
+    let text = picture.to_file_for(theme);
+    let hash = Sha256::digest(&text);
+    let hex: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let tag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes");
+    let has_it = visit.headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
+    let mut response = if has_it { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(text.into()) };
+    let told = response.headers_mut();
+    told.extend(GUARDS);
+    told.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
+    told.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    told.insert(header::CACHE_CONTROL, FRESH);
+    told.insert(header::ETAG, tag);
+    Ok(response)
+}
+
+/// How a picture is embedded elsewhere. `path` is its own, `page` that of the page on which it stands, both from the root.
+pub(super) fn embed(base: &str, path: &str, page: &str, what: &str) -> Markup {
+    let markdown = format!("[![{what}]({base}{path})]({base}{page})");
+    html! {
+        details.embed {
+            summary { "Embed" }
+            p { "In a README; " code { "theme=light" } " or " code { "theme=dark" } " in the query makes it independent of the reader's screen." }
+            pre.copy { code { (markdown) } }
+            p { a href=(path) { "The picture alone" } }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `/tournaments/{id}/matches/{number}/replay`: a match that was played, epoch by epoch, in the viewer of `arena-web`; and what that
+//! reads: ranges of the replay and its index, and the summary.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arena_report::number_of;
+use arena_web::{Places, viewer};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header;
+use axum::http::{HeaderValue, Request};
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use tower_http::services::ServeFile;
+
+use super::layout::{Page, Place, cut};
+use super::{GUARDS, PageResult, Visit, answer};
+use crate::arena::Arena;
+use crate::error::ApiError;
+use crate::routes::{MatchView, id_of_tournament};
+use crate::tournaments::{Refusal, ShownReplay, TournamentId};
+
+/// `GET /tournaments/{id}/matches/{number}/replay`.
+pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let (id, number, replay) = find(&arena, &visit).await?;
+    let tournaments = arena.tournaments.as_ref().ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+    let game = tournaments.read(move |tournaments| {
+        let (look, record) = tournaments.record(id)?;
+        Ok::<_, Refusal>(record.game(number).map(|game| MatchView::of(tournaments, &look, game)))
+    });
+    let game = game.await?;
+    let names: Vec<&str> = replay.header.agents.iter().map(|agent| agent.name.as_str()).collect();
+    let path = format!("/tournaments/{id}/matches/{number}/replay");
+    let at = |extension: &str| format!("{path}.{extension}");
+    let (file, index, summary) = (at("jsonl"), at("index"), at("json"));
+    let places = Places { assets: "/web/", replay: &file, index: &index, summary: &summary, list: None };
+    let body = html! {
+        div.intro {
+            h1 { "Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) } }
+            p.soft {
+                a href={ "/tournaments/" (id) } { "The tournament" }
+                @if let Some(game) = &game {
+                    ", round " (game.round) ". Scores: " (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : "))
+                }
+                ". " a href=(file) download={ "match-" (number) ".jsonl" } { "The replay as a file" } ", for " code { "arena replay" } "."
+            }
+        }
+        noscript { p.error { "Boards are drawn by scripts, and this browser runs none. " code { "arena replay show" } " needs none." } }
+        (viewer(&places))
+    };
+    let title = format!("Match {number}: {}", names.join(" – "));
+    Ok(answer(&Page::new(&title, Place::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
+}
+
+/// The replay of the path, ready to be shown.
+async fn find(arena: &Arena, visit: &Visit) -> PageResult<(TournamentId, usize, Arc<ShownReplay>)> {
+    let id = id_of_tournament(visit.param("id"))?;
+    let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
+    let none = || ApiError::not_found("REPLAY_NOT_FOUND", "there is no such match, or its replay wasn't kept");
+    let number: usize = visit.param("number").parse().map_err(|_| none())?;
+    let shown = tournaments.read(move |tournaments| tournaments.shown_replay(id, number)).await?;
+    Ok((id, number, shown.ok_or_else(none)?))
+}
+
+/// `GET …/replay.jsonl`, or a range of it.
+pub(super) async fn file(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let (_, _, shown) = find(&arena, &visit).await?;
+    send(&shown.replay, &visit, "application/x-ndjson").await
+}
+
+/// `GET …/replay.index`, or a range of it.
+pub(super) async fn index(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let (_, _, shown) = find(&arena, &visit).await?;
+    send(&shown.index, &visit, "application/octet-stream").await
+}
+
+/// `GET …/replay.json`: the summary.
+pub(super) async fn summary(State(arena): State<Arena>, visit: Visit) -> PageResult {
+    let (_, _, shown) = find(&arena, &visit).await?;
+    let mut response = crate::answer::json(crate::answer::to_text(&shown.summary)).into_response();
+    guard(&mut response);
+    Ok(response)
+}
+
+/// A file, or the range of it that is asked for.
+async fn send(path: &Path, visit: &Visit, kind: &'static str) -> PageResult {
+    let mut request = Request::new(Body::empty());
+    for name in [header::RANGE, header::IF_MODIFIED_SINCE, header::IF_RANGE] {
+        if let Some(value) = visit.headers.get(&name) {
+            request.headers_mut().insert(name, value.clone());
+        }
+    }
+    let sent = ServeFile::new(path).try_call(request).await;
+    let mut response = sent.map_err(|error| Refusal::Damaged(error.to_string()))?.map(Body::new);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    guard(&mut response);
+    Ok(response)
+}
+
+/// Says what browsers may do with it, and that they ask each time: a match may be removed.
+fn guard(response: &mut Response) {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response.headers_mut().extend(GUARDS);
+}

@@ -1,0 +1,50 @@
+"""What the bots of the merger talks have in common: what they know, and what an offer is worth to them."""
+
+import re
+
+ISSUES = ["price", "control", "timing", "staff"]
+
+
+class Talks:
+    """What a firm knows so far."""
+
+    def __init__(self):
+        self.worth = None
+        # What the other firm has wanted for itself, offer by offer.
+        self.wanted = []
+        self.is_over = self.has_guessed = False
+
+    def read(self, state):
+        """Takes in what is new."""
+        own = state["players"].index(state["you"]) + 1
+        for message in state["messages"]:
+            content = message["content"]
+            if message["from"] != "operator":
+                continue
+            if content.startswith("To your firm the issues are worth: "):
+                self.worth = [int(number) for number in re.findall(r"\d+", content)]
+            elif content.startswith(f"Player {3 - own} offers: "):
+                self.wanted.append(shares(content, 3 - own))
+            elif "Now guess" in content:
+                self.is_over = True
+
+    def points(self, parts):
+        """What parts of the issues are worth, out of 100."""
+        return sum(part * worth for part, worth in zip(parts, self.worth)) / 10
+
+    def offered(self):
+        """What the other's last offer is worth to us."""
+        return self.points([10 - part for part in self.wanted[-1]]) if self.wanted else 0
+
+    def guess(self, order):
+        """The guess, once the talks are over."""
+        if not self.is_over or self.has_guessed:
+            return []
+        self.has_guessed = True
+        return [{"action": "guess", "content": ", ".join(order) or "none"}]
+
+
+def shares(content, number):
+    """What a player gets by an offer."""
+    part = re.search(rf"Player {number} gets ([^;.]*)", content)[1]
+    return [int(amount) for amount in re.findall(r"\d+", part)]

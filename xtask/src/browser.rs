@@ -1,0 +1,87 @@
+//! The browser in which pages are tested, with its driver, from the system's packages; and axe, which finds what keeps people out of a page.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::cargo::{cargo, run, say};
+use crate::packages;
+use crate::python;
+
+/// A Python package that holds axe's script; nothing else of it is used. Pinned by what is in it, as the tests run it.
+const AXE: &str =
+    "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n";
+
+/// The folder of the pictures that the README shows.
+const SCREENS: &str = "docs/screens";
+
+/// Sees to it that there are `chromium`, `chromedriver` and axe. Tests find the last at `tools/axe/axe.min.js` in the target folder.
+///
+/// # Errors
+/// If one of them is missing and can't be installed.
+pub fn prepare(root: &Path) -> anyhow::Result<()> {
+    packages::need("chromium", "chromium")?;
+    packages::need("chromedriver", "chromium-driver")?;
+    fetch_axe(root)
+}
+
+/// Writes axe's script into the target folder, unless it is there.
+fn fetch_axe(root: &Path) -> anyhow::Result<()> {
+    let home = python::tools(root)?.join("axe");
+    let (script, stamp) = (home.join("axe.min.js"), home.join("requirements.txt"));
+    if script.is_file() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == AXE) {
+        return Ok(());
+    }
+    python::prepare(root)?;
+    if home.exists() {
+        fs::remove_dir_all(&home).with_context(|| format!("can't remove {}", home.display()))?;
+    }
+    fs::create_dir_all(&home).with_context(|| format!("can't make {}", home.display()))?;
+    let wanted = home.join("wanted.txt");
+    fs::write(&wanted, AXE).with_context(|| format!("can't write {}", wanted.display()))?;
+    let unpacked = home.join("package");
+    let mut install = Command::new(python::interpreter(root)?);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
+    install.arg("--target").arg(&unpacked).arg("--requirement").arg(&wanted);
+    run(install)?;
+    let from: PathBuf = unpacked.join("axe_playwright_python").join("axe.min.js");
+    fs::rename(&from, &script).with_context(|| format!("the package has no {}", from.display()))?;
+    // Written last, so that what was left half done is done anew.
+    fs::rename(&wanted, &stamp).with_context(|| format!("can't write {}", stamp.display()))
+}
+
+/// The pages of which there are pictures in [`SCREENS`].
+const PICTURED: [&str; 7] = ["home", "challenge", "session", "snake", "chess", "tournament", "replay"];
+
+/// Most bytes of them together: every clone brings them.
+const MOST_BYTES: u64 = 1_500_000;
+
+/// Makes the pictures in `docs/screens` anew, by the test that visits all pages. Those of all pages are in `screens` in the target folder.
+///
+/// # Errors
+/// If a page can't be shown, or has a fault.
+pub fn screenshots(root: &Path) -> anyhow::Result<()> {
+    prepare(root)?;
+    let all = python::tools(root)?.with_file_name("screens");
+    fs::create_dir_all(&all).with_context(|| format!("can't make {}", all.display()))?;
+    let mut test =
+        cargo(root, &["test", "--locked", "-p", "arena-cli", "--test", "browser", "pages::", "--", "--nocapture"]);
+    test.env("ARENA_SCREENSHOTS", &all);
+    run(test)?;
+    let chosen = root.join(SCREENS);
+    fs::create_dir_all(&chosen).with_context(|| format!("can't make {}", chosen.display()))?;
+    let mut bytes = 0;
+    for page in PICTURED {
+        for look in ["1280-light", "1280-dark", "360-light", "360-dark"] {
+            let name = format!("{page}-{look}.webp");
+            bytes += fs::copy(all.join(&name), chosen.join(&name)).with_context(|| format!("can't copy {name}"))?;
+        }
+    }
+    if bytes > MOST_BYTES {
+        bail!("the pictures in {SCREENS} have {bytes} bytes, and shouldn't have more than {MOST_BYTES}");
+    }
+    say(&format!("the pictures in {SCREENS} have {bytes} bytes; look at them before you commit them"));
+    Ok(())
+}
