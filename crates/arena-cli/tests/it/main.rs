@@ -16,6 +16,7 @@ mod log;
 mod matches;
 mod play;
 mod players;
+mod postgres;
 mod program;
 mod python_client;
 mod rate;
