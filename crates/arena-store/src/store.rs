@@ -21,7 +21,7 @@ pub enum Store {
     /// In a file of a data folder.
     Sqlite(SqliteStore),
     /// In a database that runs elsewhere.
-    Postgres(PostgresStore),
+    Postgres(Box<PostgresStore>),
 }
 
 impl Store {
@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// If the database can't be reached or used, another arena uses it, or a newer program made what is in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<Store, StoreError> {
-        Ok(Store::Postgres(PostgresStore::connect(database, scoring).await?))
+        Ok(Store::Postgres(Box::new(PostgresStore::connect(database, scoring).await?)))
     }
 
     /// How many bytes the store takes on the disk: its log included for SQLite, for Postgres its tables and indexes, as of the last

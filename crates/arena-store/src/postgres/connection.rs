@@ -28,7 +28,7 @@ pub(crate) const READING: &str = "-c statement_timeout=30s -c idle_in_transactio
 
 /// What is set on the one that writes. All that it runs finds its rows by keys, a batch of them at a time: plans that were
 /// made while tables were small must not read them whole when they are large. So each plan is made once, and for indexes.
-const WRITING: &str = "-c statement_timeout=60s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c jit=off \
+const WRITING: &str = "-c statement_timeout=20s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c jit=off \
      -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
 /// What a failure on a connection means.

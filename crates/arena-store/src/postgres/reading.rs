@@ -21,6 +21,9 @@ const CONNECTIONS: usize = 16;
 /// How long a reader waits for one of them.
 const WAIT: Duration = Duration::from_secs(5);
 
+/// How long an answer may take until the connection counts as lost: longer than the database lets a statement run.
+const PATIENCE: Duration = Duration::from_secs(40);
+
 /// A pool of connections. Clones are handles to the same one.
 #[derive(Clone)]
 pub(crate) struct Readers {
@@ -65,10 +68,15 @@ impl Readers {
         loop {
             let connection = self.connection().await?;
             let found = async { connection.query(&connection.prepare_cached(sql).await?, values).await };
-            match found.await {
-                Ok(rows) => return Ok(rows),
-                Err(_) if connection.is_closed() && tries == 0 => tries += 1,
-                Err(error) => return Err(failed(&error)),
+            match tokio::time::timeout(PATIENCE, found).await {
+                Ok(Ok(rows)) => return Ok(rows),
+                Ok(Err(_)) if connection.is_closed() && tries == 0 => tries += 1,
+                Ok(Err(error)) => return Err(failed(&error)),
+                Err(_) => {
+                    // Not back into the pool: the next one would wait as long.
+                    drop(Object::take(connection));
+                    return Err(StoreError::Database(format!("no answer within {} s", PATIENCE.as_secs())));
+                }
             }
         }
     }

@@ -35,8 +35,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How often the size of the store is looked at, which takes the database milliseconds.
 const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 
-/// How long a transaction may take until the database counts as lost: longer than it lets a statement run.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a batch may take until the database counts as lost: longer than it lets a statement run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same for what isn't a batch: removing a session counts all games of its players again.
+const LONG_PATIENCE: Duration = Duration::from_secs(120);
 
 /// What waits to be written.
 enum Waiting {
@@ -411,7 +414,7 @@ impl State {
             let scoring = Arc::clone(&self.mirror.scoring);
             let effects = Effects::default();
             let mut writing = Writing { holder: Arc::clone(&holder), numbers: self.numbers, scoring, effects };
-            let patience = tokio::time::timeout(PATIENCE, write_other(&holder.client, &mut *job, &mut writing));
+            let patience = tokio::time::timeout(LONG_PATIENCE, write_other(&holder.client, &mut *job, &mut writing));
             match patience.await.unwrap_or(Err(WriteFailure::Failure(Failure::Unsure))) {
                 Ok(()) => {
                     self.numbers = writing.numbers;
