@@ -18,11 +18,16 @@ pub const REQUESTS_PER_GAME: u64 = 11;
 /// What a player says in the chat before it guesses.
 const SMALL_TALK: &str = "I hold 13 numbers between 100 and 900. Shall we compare notes, one by one?";
 
+/// What PSI as a script is called.
+pub const SCRIPT: &str = "scripted-psi";
+
 /// Who is at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opposite {
     /// An arena: answers are read and checked.
     Arena,
+    /// The same, and the challenge is the script that is called [`SCRIPT`].
+    Script,
     /// The ceiling: ids and sets are made up, of the same length, so that the requests have the same size.
     Ceiling,
 }
@@ -106,7 +111,7 @@ pub struct Invited {
 /// # Errors
 /// If the server doesn't answer with a session and two invites.
 pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
-    create_of("psi", connection, opposite).await
+    create_of(if opposite == Opposite::Script { SCRIPT } else { "psi" }, connection, opposite).await
 }
 
 /// Creates a session of any challenge of two.
@@ -201,7 +206,7 @@ pub async fn play(
         let messages = sync(connection, &id, invite).await?;
         latencies.record(Step::Sync, sent);
         sets.push(match opposite {
-            Opposite::Arena => private_set(&messages)?,
+            Opposite::Arena | Opposite::Script => private_set(&messages)?,
             Opposite::Ceiling => vec![123, 456, 789],
         });
     }
@@ -224,7 +229,7 @@ pub async fn play(
         let sent = Instant::now();
         let messages = sync(connection, &id, invite).await?;
         latencies.record(Step::End, sent);
-        if opposite == Opposite::Arena {
+        if opposite != Opposite::Ceiling {
             check_end(&messages)?;
         }
     }

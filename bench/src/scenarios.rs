@@ -12,6 +12,7 @@ pub mod memory;
 pub mod paced;
 pub mod plies;
 pub mod scoring;
+pub mod script;
 pub mod tail;
 pub mod turns;
 
@@ -67,6 +68,12 @@ pub const LIST: &[Scenario] = &[
         about: "whole games whose players are scored against games that count for nothing, and leaderboards",
         in_all: true,
         run: scoring::run,
+    },
+    Scenario {
+        name: "script",
+        about: "whole PSI games by a script, in turn with the built-in ones",
+        in_all: true,
+        run: script::run,
     },
     Scenario { name: "mcp", about: "the same calls over MCP and over REST", in_all: true, run: mcp::run },
     Scenario {

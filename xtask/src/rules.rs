@@ -26,7 +26,16 @@ const NEEDED: [&str; 10] = [
 /// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 8] = [
     &["arena-model"],
-    &["arena-challenges", "arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-store", "arena-web"],
+    &[
+        "arena-challenges",
+        "arena-check",
+        "arena-games",
+        "arena-identity",
+        "arena-ratings",
+        "arena-script",
+        "arena-store",
+        "arena-web",
+    ],
     &["arena-catalogue", "arena-engine", "arena-tournament"],
     &["arena-match"],
     &["arena-report"],

@@ -228,7 +228,7 @@ impl Audience {
             Ok(invited)
         })?;
         let target = match opposite {
-            Opposite::Arena => "/api/chat/send",
+            Opposite::Arena | Opposite::Script => "/api/chat/send",
             Opposite::Ceiling => ceiling::PUBLISH,
         };
         let session = id.clone();

@@ -34,12 +34,13 @@ impl Table {
         let facts = SessionFacts {
             id: code(0).parse::<SessionId>().unwrap(),
             challenge: id.to_owned(),
+            script: None,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(&Map::new()).unwrap(),
             invites: invites.clone(),
         };
-        let session = open(facts, &*challenge, HOUSE.patience);
+        let session = open(facts, &*challenge, HOUSE.patience).unwrap();
         let mut table = Table { challenge, session, log: Vec::new(), told: 0, now: Timestamp(0) };
         for invite in invites {
             let joined = join(&table.session, &*table.challenge, &HOUSE, invite, None, table.now).unwrap();
@@ -56,7 +57,7 @@ impl Table {
 
     fn take(&mut self, transition: Transition) {
         if let After::Becomes(after) = transition.after {
-            let restored = self.challenge.restore(&after.state).unwrap();
+            let restored = self.challenge.restore(&after.facts, &after.state).unwrap();
             assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
             self.session = *after;
         }

@@ -113,16 +113,18 @@ fn prompt(players: usize) -> String {
 }
 
 impl Operator for DiningCryptographers {
-    fn join(&mut self, table: &mut Table<'_>, seat: Seat) {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
         let paid = self.payer == Some(seat.0);
         table.send(seat, if paid { "You paid the bill." } else { "You did not pay the bill." });
+        Ok(())
     }
 
-    fn start(&mut self, table: &mut Table<'_>) {
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
         table.broadcast(format!(
             "All diners have arrived: {}.\n\nThe bill has been paid — but by whom? Submit your guess.",
             invites(table)
         ));
+        Ok(())
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {

@@ -39,6 +39,7 @@ impl Game {
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
+            script: None,
             created_at: Timestamp(0),
             seed: Some(Seed([seed; 32])),
             options: challenge.resolve(&Map::new()).expect("no overrides"),
@@ -46,7 +47,7 @@ impl Game {
                 .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))
                 .collect(),
         };
-        let session = open(facts, &*challenge, HOUSE.patience);
+        let session = open(facts, &*challenge, HOUSE.patience).expect("built-in rules don't fail");
         Game { challenge, session, log: Vec::new() }
     }
 
@@ -104,7 +105,8 @@ impl Game {
         if let After::Becomes(after) = transition.after {
             assert_eq!(after.version, self.session.version + 1, "each change has a version of its own");
             assert_eq!(after.scores.len(), after.facts.invites.len(), "a score per seat");
-            let restored = self.challenge.restore(&after.state).expect("what was serialised can be restored");
+            let restored =
+                self.challenge.restore(&after.facts, &after.state).expect("what was serialised can be restored");
             assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
             self.session = *after;
         }

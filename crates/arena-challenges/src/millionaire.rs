@@ -100,7 +100,7 @@ impl Rules for Millionaire {
 }
 
 impl Operator for Millionaire {
-    fn join(&mut self, table: &mut Table<'_>, seat: Seat) {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
         let wealth = self.wealth[seat.0];
         table.send(
             seat,
@@ -108,6 +108,7 @@ impl Operator for Millionaire {
                 "Your wealth is ${wealth}M. Guess your opponent's wealth (in millions, 1–{RICHEST}) to determine who is richer."
             ),
         );
+        Ok(())
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {

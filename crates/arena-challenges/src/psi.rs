@@ -146,8 +146,9 @@ impl Rules for Psi {
 }
 
 impl Operator for Psi {
-    fn join(&mut self, table: &mut Table<'_>, seat: Seat) {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
         table.send(seat, format!("Your private set is: {}.", set_text(&self.user_sets[seat.0])));
+        Ok(())
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {

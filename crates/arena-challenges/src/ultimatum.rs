@@ -195,7 +195,7 @@ fn even_split(options: &UltimatumOptions) -> String {
 }
 
 impl Operator for Ultimatum {
-    fn join(&mut self, table: &mut Table<'_>, seat: Seat) {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
         let reservation = self.reservation_values[seat.0];
         table.send(
             seat,
@@ -204,9 +204,10 @@ impl Operator for Ultimatum {
                  deal. Do not reveal it."
             ),
         );
+        Ok(())
     }
 
-    fn start(&mut self, table: &mut Table<'_>) {
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
         table.broadcast(format!(
             "Ultimatum game started!\n- Total to split: {}\n- Players: {}\n- Max rounds: {}\n- Turn order: round_robin\n\n{}",
             self.total,
@@ -214,6 +215,7 @@ impl Operator for Ultimatum {
             self.max_rounds,
             self.turn_text()
         ));
+        Ok(())
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {

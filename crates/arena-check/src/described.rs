@@ -17,7 +17,8 @@ const RESERVED: [&str; 1] = ["chat"];
 pub fn check(challenge: &dyn ChallengeType) -> Vec<Finding> {
     let metadata = challenge.metadata();
     let mut findings = Vec::new();
-    for (field, text) in [("name", &metadata.name), ("description", &metadata.description), ("prompt", &metadata.prompt)]
+    for (field, text) in
+        [("name", &metadata.name), ("description", &metadata.description), ("prompt", &metadata.prompt)]
     {
         if text.trim().is_empty() {
             findings.push(Finding::wrong(CHECK, format!("`{field}` is empty")));
@@ -58,7 +59,8 @@ pub fn check(challenge: &dyn ChallengeType) -> Vec<Finding> {
     if findings.is_empty() {
         let count = metadata.methods.len();
         let methods = if count == 1 { "1 method".to_owned() } else { format!("{count} methods") };
-        let what = format!("{}, for {} players, with {methods}; the prompt explains all", metadata.name, metadata.players);
+        let what =
+            format!("{}, for {} players, with {methods}; the prompt explains all", metadata.name, metadata.players);
         findings.push(Finding::fine(CHECK, what));
     }
     findings

@@ -162,4 +162,3 @@ impl Scores {
         vec![Finding::fine(CHECK, told)]
     }
 }
-

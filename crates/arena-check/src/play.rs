@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Score, Seat, Seed, Session,
-    SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
+    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Score, Script, Seat, Seed,
+    Session, SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
 };
 use serde_json::Map;
 
@@ -102,6 +102,7 @@ impl<'c> Table<'c> {
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
+            script: challenge.script().map(Script::version),
             created_at: Timestamp(0),
             seed: Some(seed.clone()),
             invites: (1..=challenge.seats(&options))
@@ -109,7 +110,8 @@ impl<'c> Table<'c> {
                 .collect(),
             options,
         };
-        let session = open(facts, challenge, HOUSE.patience);
+        let session = open(facts, challenge, HOUSE.patience)
+            .map_err(|error| format!("no session can be created: {} ({})", error.message, error.code))?;
         Ok(Table { challenge, session, said: Vec::new(), now: Timestamp(0) })
     }
 

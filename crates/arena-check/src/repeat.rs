@@ -47,9 +47,8 @@ pub fn check(challenge: &dyn ChallengeType, plan: &Plan) -> Vec<Finding> {
     let same = same.unwrap_or_else(|| {
         Finding::fine("determinism", format!("{actions} actions gave the same bytes when they were played again"))
     });
-    let restored = restored.unwrap_or_else(|| {
-        Finding::fine("restore", format!("{states} states came back as they were written down"))
-    });
+    let restored = restored
+        .unwrap_or_else(|| Finding::fine("restore", format!("{states} states came back as they were written down")));
     vec![same, restored]
 }
 
@@ -69,7 +68,7 @@ fn difference(table: &Table<'_>, twin: &Table<'_>, after: &str) -> Option<Findin
 /// What is lost when the state is restored and written down again.
 fn loss(challenge: &dyn ChallengeType, table: &Table<'_>) -> Option<Finding> {
     let state = &table.session.state;
-    let again = match challenge.restore(state) {
+    let again = match challenge.restore(&table.session.facts, state) {
         Ok(operator) => operator.serialize(),
         Err(error) => {
             let what = format!("the state that was written down can't be read again: {error}");
@@ -78,7 +77,8 @@ fn loss(challenge: &dyn ChallengeType, table: &Table<'_>) -> Option<Finding> {
     };
     let [before, after]: [Value; 2] = [state, &again].map(|text| serde_json::from_str(text).unwrap_or_default());
     let (path, [was, is]) = first_difference(String::new(), &before, &after)?;
-    let what = format!("the state changes when it is written down and read again, at `{path}`: keep what JSON can hold");
+    let what =
+        format!("the state changes when it is written down and read again, at `{path}`: keep what JSON can hold");
     Some(Finding::wrong("restore", what).shown_by([format!("before: {was}"), format!("after:  {is}")]))
 }
 

@@ -89,7 +89,8 @@ impl Found {
 /// Whether players are told in private what differs from deal to deal.
 fn tells_in_private(challenge: &dyn ChallengeType, plan: &Plan) -> bool {
     let deals = (0..SPLICES).filter_map(|deal| Table::seated(challenge, &seed(plan, deal)).ok());
-    let told: Vec<Vec<Said>> = deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
+    let told: Vec<Vec<Said>> =
+        deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
     told.iter().any(|said| *said != told[0])
 }
 
@@ -182,7 +183,7 @@ fn splice<'c>(base: &Table<'c>, other: &Table<'_>, path: &str) -> Option<Table<'
     let other: Value = serde_json::from_str(&other.session.state).ok()?;
     *state.pointer_mut(path)? = other.pointer(path)?.clone();
     let text = state.to_string();
-    base.challenge.restore(&text).ok()?;
+    base.challenge.restore(&base.session.facts, &text).ok()?;
     let mut twin = base.clone();
     twin.session.state = text;
     Some(twin)
@@ -223,7 +224,10 @@ fn first_heard(a: &Table<'_>, b: &Table<'_>, secret: Seat, from: usize) -> Optio
         if once != twin {
             let at = once.iter().zip(&twin).position(|(a, b)| a != b).unwrap_or(once.len().min(twin.len()));
             let line = |heard: &[&Said]| heard.get(at).map_or("nothing more".to_owned(), |said| said.describe());
-            return Some((listener, vec![format!("in one game:   {}", line(&once)), format!("in its twin: {}", line(&twin))]));
+            return Some((
+                listener,
+                vec![format!("in one game:   {}", line(&once)), format!("in its twin: {}", line(&twin))],
+            ));
         }
     }
     None
@@ -269,11 +273,8 @@ fn compare(challenge: &dyn ChallengeType, twins: &Twins<'_>, plan: &Plan, purpos
                      the secret can be found by trying",
                     action.method
                 );
-                let shown = vec![
-                    action.describe(),
-                    format!("in one game:   {once:?}"),
-                    format!("in its twin: {twin:?}"),
-                ];
+                let shown =
+                    vec![action.describe(), format!("in one game:   {once:?}"), format!("in its twin: {twin:?}")];
                 found.wrong.entry(what).or_insert(shown);
                 return;
             }

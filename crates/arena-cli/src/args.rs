@@ -353,6 +353,10 @@ pub struct ServeArgs {
     /// Play tournaments between bots, as the section [tournaments] of the settings file allows it.
     #[arg(long)]
     pub tournaments: bool,
+    /// A folder that is a challenge (challenge.json, and index.ts or index.js), or a folder of such folders; may be repeated. They are
+    /// watched, and loaded again when they change.
+    #[arg(long, value_name = "DIR")]
+    pub challenges: Vec<PathBuf>,
     /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 use crate::args::{CreateArgs, DataArgs, LeagueVerb, ShowLeagueArgs};
 use crate::exit::{Exit, Failure};
-use crate::matches::settings::{self, confinement, find_game};
+use crate::matches::settings::{self, confinement, find_builtin};
 use crate::output::{Style, Table, print, printable, utc};
 use crate::serve;
 use crate::tournament::entrants::check_name;
@@ -88,7 +88,7 @@ impl Keep {
 
 fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
     check_name("a league's name", &args.name)?;
-    let game = find_game(&args.game)?;
+    let game = find_builtin(&args.game)?;
     let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
     let confinement = confinement(&args.sandbox)?;
     let absolute = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());

@@ -23,6 +23,7 @@ mod play;
 mod rate;
 mod replay;
 mod scoring;
+mod scripts;
 mod serve;
 mod terminal;
 mod tournament;
@@ -42,10 +43,12 @@ use crate::matches::LAUNCH;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Before anything else: the launcher of an agent starts no thread and opens no file.
+    // Before anything else: the launcher of an agent starts no thread and opens no file, and what runs scripts gives up its rights.
     let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|verb| verb == LAUNCH) {
-        return arena_match::launch(args);
+    match args.next() {
+        Some(verb) if verb == LAUNCH => return arena_match::launch(args),
+        Some(verb) if verb == scripts::RUN => return arena_script::worker_main(),
+        _ => {}
     }
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,

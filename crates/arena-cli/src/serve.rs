@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::launcher;
-use crate::output;
+use crate::{output, scripts};
 
 /// Runs a server until Ctrl-C or SIGTERM.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
@@ -60,6 +60,8 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;
     settings.tournaments.enabled |= args.tournaments;
+    settings.scripts.folders.extend(args.challenges.iter().cloned());
+    settings.scripts.worker = Some(scripts::worker()?);
     if settings.tournaments.enabled {
         settings.tournaments.launcher = Some(launcher()?);
     }

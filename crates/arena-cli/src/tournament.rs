@@ -22,7 +22,7 @@ use crate::args::{
 };
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::matches::settings::{self, confinement, find_game};
+use crate::matches::settings::{self, confinement, find_builtin};
 use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
 use crate::rate;
@@ -206,7 +206,7 @@ fn usual_folder(game: &str) -> PathBuf {
 }
 
 fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
-    let game = find_game(&args.game)?;
+    let game = find_builtin(&args.game)?;
     let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity } = &args.play;
     let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
     let format = match args.format {

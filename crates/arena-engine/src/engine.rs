@@ -1,12 +1,12 @@
 //! The engine: every write is load → decide → commit → publish, every read is of what is committed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use arena_model::{
-    ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Seed, Session,
-    SessionFacts, SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
+    ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Script, Seed,
+    Session, SessionFacts, SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
 use crate::bans::{Actor, Bans};
+use crate::catalogue::{Catalogue, Hosted, Revive, decide_by};
 use crate::environment::Environment;
 use crate::feed::Tail;
 use crate::live::{Live, LiveRef, LiveSessions};
@@ -31,7 +32,7 @@ pub struct Engine {
 
 pub(crate) struct Inner {
     pub(crate) store: Store,
-    challenges: BTreeMap<String, Arc<dyn ChallengeType>>,
+    pub(crate) catalogue: Catalogue,
     pub(crate) limits: Limits,
     /// The users that are benchmark models, as the store knows them: few, and asked for at the end of each game.
     pub(crate) benchmarks: RwLock<BTreeSet<UserId>>,
@@ -65,6 +66,22 @@ impl Engine {
         limits: Limits,
         environment: Environment,
     ) -> Result<Engine, StoreError> {
+        let revive: Box<Revive> = Box::new(|_, _| Err("no scripts are run here".to_owned()));
+        Engine::with_scripts(store, challenges, revive, limits, environment).await
+    }
+
+    /// Like [`Engine::new`]; `revive` makes challenges of scripts that sessions in the store are played by, and that aren't hosted as
+    /// they were when the sessions began.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn with_scripts(
+        store: Store,
+        challenges: impl IntoIterator<Item = Arc<dyn ChallengeType>>,
+        revive: Box<Revive>,
+        limits: Limits,
+        environment: Environment,
+    ) -> Result<Engine, StoreError> {
         let public = PublicChannel {
             posting: tokio::sync::Mutex::new(()),
             tail: RwLock::new(Tail::of_len(store.public_len().await?)),
@@ -77,7 +94,7 @@ impl Engine {
             bans,
             administering: tokio::sync::Mutex::new(()),
             store,
-            challenges: challenges.into_iter().map(|challenge| (challenge.id().to_owned(), challenge)).collect(),
+            catalogue: Catalogue::new(challenges, revive),
             limits,
             environment,
             live: LiveSessions::new(),
@@ -88,9 +105,20 @@ impl Engine {
         Ok(Engine { inner: Arc::new(inner) })
     }
 
-    /// The challenge types that this arena hosts, by id.
-    pub fn challenges(&self) -> &BTreeMap<String, Arc<dyn ChallengeType>> {
-        &self.inner.challenges
+    /// The challenge types that this arena hosts at the moment, by id.
+    pub fn challenges(&self) -> Arc<Hosted> {
+        self.inner.catalogue.hosted()
+    }
+
+    /// Hosts a challenge type from now on, in place of the one of its name if there is one. Sessions of a script go on by the version
+    /// that they began with.
+    pub fn host(&self, challenge: Arc<dyn ChallengeType>) {
+        self.inner.catalogue.change(|hosted| drop(hosted.insert(challenge.id().to_owned(), challenge)));
+    }
+
+    /// Lets no new sessions of a challenge type be created. Those of a script go on.
+    pub fn drop_challenge(&self, id: &str) {
+        self.inner.catalogue.change(|hosted| drop(hosted.remove(id)));
     }
 
     /// The time as the engine sees it.
@@ -210,6 +238,7 @@ impl Engine {
                 JoinError::NotInvited => unknown(),
                 JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
                 JoinError::SelfPlay => EngineError::SelfPlay,
+                JoinError::Rejected(rejection) => EngineError::Failed(rejection),
                 JoinError::Restore(error) => error.into(),
             })
         });
@@ -317,30 +346,27 @@ pub(crate) async fn finish<T>(task: tokio::task::JoinHandle<Result<T, EngineErro
 }
 
 impl Inner {
-    fn challenge(&self, id: &str) -> Result<&dyn ChallengeType, EngineError> {
-        self.challenges
-            .get(id)
-            .map(|challenge| &**challenge)
-            .ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
-    }
-
     async fn create(&self, request: Create, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         if let Some(answer) = self.answered(once).await? {
             return Ok(answer);
         }
-        let challenge = self.challenge(&request.challenge)?;
+        let challenge = &*self.catalogue.find(&request.challenge)?;
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
         let seats = challenge.seats(&options);
         let facts = SessionFacts {
             id: self.environment.session_id(now),
             challenge: request.challenge,
+            script: challenge.script().map(Script::version),
             created_at: now,
             seed: Some(self.environment.seed()),
             options,
             invites: (0..seats).map(|_| self.environment.invite(now)).collect(),
         };
-        let session = arena_model::open(facts, challenge, self.limits.patience);
+        let patience = self.limits.patience;
+        let session =
+            decide_by(challenge, || arena_model::open(facts, challenge, patience)).map_err(EngineError::Failed)?;
+        self.catalogue.keep(challenge, &self.store).await?;
         let body = respond(&Written { session: &session, challenge, messages: &[] });
         let answer = once.map(|once| new_answer(once, &body, now));
         let (id, wake_at) = (session.facts.id, session.wake_at);
@@ -391,12 +417,14 @@ impl Inner {
                 (Arc::clone(&committed.session), committed.chat.len(), committed.operator.len())
             };
             self.bans.admit(&actor, &before)?;
-            let challenge = self.challenge(&before.facts.challenge)?;
+            let challenge = &*self.catalogue.of(&before.facts, &self.store).await?;
             let now = self.environment.now();
             let Transition { after, drafts } = {
-                let benchmarks = self.benchmarks.read();
                 let Limits { patience, self_play, .. } = self.limits;
-                decide(&before, challenge, &House { patience, self_play, benchmarks: &benchmarks }, now)?
+                decide_by(challenge, || {
+                    let benchmarks = self.benchmarks.read();
+                    decide(&before, challenge, &House { patience, self_play, benchmarks: &benchmarks }, now)
+                })?
             };
             let session = match &after {
                 After::Becomes(after) => after,

@@ -5,6 +5,7 @@
 
 mod admin;
 mod bans;
+mod catalogue;
 mod channels;
 mod deadlines;
 mod engine;
@@ -17,6 +18,7 @@ mod request;
 mod users;
 
 pub use admin::Administrator;
+pub use catalogue::{Hosted, Revive};
 pub use channels::Subscription;
 pub use engine::Engine;
 pub use environment::Environment;

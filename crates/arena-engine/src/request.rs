@@ -1,8 +1,8 @@
 //! What the engine is asked to do, and why it doesn't.
 
 use arena_model::{
-    ActError, ChallengeType, Channel, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, RestoreError,
-    Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
+    ActError, ChallengeType, Channel, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, Rejection,
+    RestoreError, ScriptVersion, Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
 };
 use arena_store::StoreError;
 use serde_json::{Map, Value};
@@ -141,6 +141,19 @@ pub enum EngineError {
     /// The session can't be played with these options.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The rules failed, or refused, when a session was created or a seat taken.
+    #[error(transparent)]
+    Failed(Rejection),
+    /// The session is played by a script that isn't to be had.
+    #[error("the session is played by version {version} of the script {challenge}: {reason}")]
+    NoScript {
+        /// The challenge.
+        challenge: String,
+        /// Which version.
+        version: ScriptVersion,
+        /// Why not.
+        reason: String,
+    },
     /// The action isn't taken.
     #[error(transparent)]
     Act(ActError),

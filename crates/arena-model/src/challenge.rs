@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
-use crate::{Operator, Seed};
+use crate::script::Script;
+use crate::{Operator, Rejection, Seed, SessionFacts};
 
 /// What is told about a challenge type, in the words of the wire.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -167,14 +168,27 @@ pub trait ChallengeType: Send + Sync {
         self.metadata().players
     }
 
-    /// The rules of a new session. `options` come from [`ChallengeType::resolve`]; equal seeds deal equally.
-    fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator>;
+    /// Which script it is, if it is one; `None` of what is built in.
+    fn script(&self) -> Option<&Script> {
+        None
+    }
+
+    /// Whether a transition may take so long that others shouldn't have to wait behind it: milliseconds, rather than microseconds.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
+    /// The rules of a new session. Its options come from [`ChallengeType::resolve`]; equal seeds deal equally.
+    ///
+    /// # Errors
+    /// A [`Rejection`] if the rules fail, which those of scripts may.
+    fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection>;
 
     /// The rules as [`Operator::serialize`] left them.
     ///
     /// # Errors
     /// If they didn't leave them so.
-    fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
+    fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
 }
 
 /// What a built-in challenge has to say about itself; [`Builtin`] makes a [`ChallengeType`] of it.
@@ -287,12 +301,12 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         }
     }
 
-    fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator> {
-        let options = R::Options::deserialize(options).expect("resolve() made these options");
-        Box::new(R::deal(&options, seed))
+    fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        let options = R::Options::deserialize(&facts.options).expect("resolve() made these options");
+        Ok(Box::new(R::deal(&options, facts.dealt_from())))
     }
 
-    fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
+    fn restore(&self, _facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
         let rules: R =
             serde_json::from_str(state).map_err(|source| RestoreError { challenge: R::ID.to_owned(), source })?;
         Ok(Box::new(rules))

@@ -237,11 +237,12 @@ impl<G: Hosted> Rules for GameOperator<G> {
 }
 
 impl<G: Hosted> Operator for GameOperator<G> {
-    fn join(&mut self, table: &mut Table<'_>, seat: Seat) {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
         self.agents.push(table.player(seat).to_string().parse().expect("an invite can be an id"));
+        Ok(())
     }
 
-    fn start(&mut self, table: &mut Table<'_>) {
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
         let game = self.options.start(table.derive_seed("game"), self.agents.clone());
         let game = game.expect("the options were played through when the session was created");
         let mut config = match serde_json::to_value(game.config()) {
@@ -262,6 +263,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
         }
         self.game = Some(game);
         self.go_on(table);
+        Ok(())
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
@@ -307,7 +309,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
         }
     }
 
-    fn deadline(&mut self, table: &mut Table<'_>) {
+    fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
         let silent: Vec<Seat> =
             table.seats().filter(|seat| self.seats[seat.0] == Standing::In && self.is_asked(*seat)).collect();
         let detail = format!("no answer within {} s", self.options.turn_ms as f64 / 1000.0);
@@ -315,6 +317,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
             self.take_out(table, seat, Verdict::Timeout.name(), &detail);
         }
         self.settle(table);
+        Ok(())
     }
 
     fn serialize(&self) -> String {

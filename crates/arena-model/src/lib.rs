@@ -14,6 +14,7 @@ mod operator_game;
 mod record;
 mod score;
 mod scoring;
+mod script;
 mod seed;
 mod session;
 mod usage;
@@ -39,6 +40,7 @@ pub use scoring::{
     Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, Scoring, ScoringEntry, ScoringError, Standing,
     Standings, Strategy, Tally,
 };
+pub use script::{Script, ScriptVersion};
 pub use seed::{Seed, SeedRng};
 pub use session::{
     ActError, After, ChatError, Ending, House, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,

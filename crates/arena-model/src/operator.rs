@@ -9,10 +9,18 @@ use crate::{Attribution, InviteCode, Score, Seat, Seed, SeedRng, Timestamp};
 /// leaves the table before the transition is durable.
 pub trait Operator {
     /// A player has taken `seat`.
-    fn join(&mut self, table: &mut Table<'_>, seat: Seat);
+    ///
+    /// # Errors
+    /// A [`Rejection`] if the rules fail, which those of scripts may: the seat isn't taken then.
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection>;
 
     /// The last seat is taken (after its [`Operator::join`]): the game begins.
-    fn start(&mut self, _table: &mut Table<'_>) {}
+    ///
+    /// # Errors
+    /// As [`Operator::join`].
+    fn start(&mut self, _table: &mut Table<'_>) -> Result<(), Rejection> {
+        Ok(())
+    }
 
     /// The player at `seat` calls `method` with `content`, while the game is running.
     ///
@@ -21,7 +29,12 @@ pub trait Operator {
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection>;
 
     /// The deadline that was set with [`Table::set_deadline_in`] has passed; it is unset now.
-    fn deadline(&mut self, _table: &mut Table<'_>) {}
+    ///
+    /// # Errors
+    /// A [`Rejection`] if the rules fail. The session goes on as it was, without a deadline.
+    fn deadline(&mut self, _table: &mut Table<'_>) -> Result<(), Rejection> {
+        Ok(())
+    }
 
     /// Everything that the operator remembers, as a JSON object. Shown to all once the session has ended.
     fn serialize(&self) -> String;
@@ -49,6 +62,16 @@ impl Rejection {
     }
 }
 
+/// What the operator says during a transition.
+#[derive(Debug)]
+pub(crate) struct Post {
+    /// Whether it is said in the chat, rather than in the operator's own channel.
+    pub(crate) is_chat: bool,
+    /// To whom, if not to all.
+    pub(crate) to: Option<Seat>,
+    pub(crate) content: String,
+}
+
 /// What an operator may touch during one transition: seats, scores, attributions, outbox, deadline, randomness.
 #[derive(Debug)]
 pub struct Table<'t> {
@@ -56,24 +79,27 @@ pub struct Table<'t> {
     players: &'t [InviteCode],
     size: usize,
     now: Timestamp,
+    transition: u64,
     pub(crate) scores: Vec<Score>,
     pub(crate) attributions: Vec<Attribution>,
     pub(crate) deadline: Option<Timestamp>,
-    pub(crate) outbox: Vec<(Option<Seat>, String)>,
+    pub(crate) outbox: Vec<Post>,
     pub(crate) ended: bool,
 }
 
 impl<'t> Table<'t> {
+    /// `scores` are those of all seats, taken or not.
     pub(crate) fn new(
         seed: &'t Seed,
         players: &'t [InviteCode],
-        size: usize,
         now: Timestamp,
+        transition: u64,
         scores: Vec<Score>,
         attributions: Vec<Attribution>,
         deadline: Option<Timestamp>,
     ) -> Self {
-        Table { seed, players, size, now, scores, attributions, deadline, outbox: Vec::new(), ended: false }
+        let size = scores.len();
+        Table { seed, players, size, now, transition, scores, attributions, deadline, outbox: Vec::new(), ended: false }
     }
 
     /// How many seats the session has, taken or not.
@@ -94,19 +120,54 @@ impl<'t> Table<'t> {
         self.players[seat.0]
     }
 
+    /// The names of all who have joined, by seat; the one that is joining among them.
+    pub fn players(&self) -> &'t [InviteCode] {
+        self.players
+    }
+
+    /// When the transition happens.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Which transition of the session this is, from 1; its creation is none. No two that count have the same number.
+    pub fn transition(&self) -> u64 {
+        self.transition
+    }
+
     /// Tells one player something.
     pub fn send(&mut self, to: Seat, content: impl Into<String>) {
-        self.outbox.push((Some(to), content.into()));
+        self.outbox.push(Post { is_chat: false, to: Some(to), content: content.into() });
     }
 
     /// Tells everybody something.
     pub fn broadcast(&mut self, content: impl Into<String>) {
-        self.outbox.push((None, content.into()));
+        self.outbox.push(Post { is_chat: false, to: None, content: content.into() });
+    }
+
+    /// Says something among the players' chat, to one or to all.
+    pub fn say(&mut self, to: Option<Seat>, content: impl Into<String>) {
+        self.outbox.push(Post { is_chat: true, to, content: content.into() });
     }
 
     /// The score of a seat, to be read or set.
     pub fn score(&mut self, seat: Seat) -> &mut Score {
         &mut self.scores[seat.0]
+    }
+
+    /// The scores of all seats.
+    pub fn scores(&self) -> &[Score] {
+        &self.scores
+    }
+
+    /// What players have done to each other so far.
+    pub fn attributions(&self) -> &[Attribution] {
+        &self.attributions
+    }
+
+    /// Puts other records in place of all that players have done to each other.
+    pub fn set_attributions(&mut self, attributions: Vec<Attribution>) {
+        self.attributions = attributions;
     }
 
     /// Records that `from` caused `kind` to happen to `to`.

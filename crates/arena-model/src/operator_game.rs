@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -18,8 +19,8 @@ use uuid::Uuid;
 use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
 use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode};
 use crate::{
-    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Patience, Phase, Rejection, Seat, Seed, SeedRng,
-    Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Patience, Phase, Rejection, Script, Seat, Seed,
+    SeedRng, Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
 };
 
 /// What an agent sees of a challenge: the members of its `world_state`.
@@ -106,7 +107,67 @@ const HOUSE: House<'static> =
 /// A challenge, with agents at its seats.
 pub struct OperatorGame<R: Rules> {
     options: R::Options,
-    challenge: Builtin<R>,
+    game: ChallengeGame,
+}
+
+impl<R: Rules> Game for OperatorGame<R> {
+    const NAME: &'static str = R::ID;
+    const DESCRIPTION: &'static str = R::DESCRIPTION;
+    const MODE: UpdateMode = MODE;
+    const SEATS: RangeInclusive<usize> = R::SEATS;
+    const LIMITS: TimeLimits = LIMITS;
+    const IS_SHARED: bool = false;
+    type Config = R::Options;
+    type Action = ChallengeAction;
+
+    fn new(options: R::Options, setup: Setup) -> Result<OperatorGame<R>, OptionsError> {
+        let Ok(Value::Object(mut options)) = serde_json::to_value(options) else {
+            return Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID)));
+        };
+        options.insert("players".to_owned(), setup.agents.len().into());
+        let challenge = Arc::new(Builtin::<R>::new(&options)?);
+        let options = challenge.resolve(&Map::new())?;
+        let game = ChallengeGame::new(challenge, options.clone(), setup)?;
+        let options = serde_json::from_value(options).map_err(|error| OptionsError(error.to_string()))?;
+        Ok(OperatorGame { options, game })
+    }
+
+    fn config(&self) -> &R::Options {
+        &self.options
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.game.is_asked(seat)
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        self.game.write_state(seat, out);
+    }
+
+    fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
+        self.game.step(actions, events);
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        self.game.disqualify(seat);
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        self.game.termination()
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        self.game.scores()
+    }
+}
+
+/// How agents take part in challenges, and how long they may take.
+pub(crate) const MODE: UpdateMode = UpdateMode::Simultaneous;
+pub(crate) const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_000 };
+
+/// A session of any challenge, with agents at its seats.
+pub(crate) struct ChallengeGame {
+    challenge: Arc<dyn ChallengeType>,
     session: Session,
     /// All that was said, in order.
     messages: Vec<ChatMessage>,
@@ -120,37 +181,27 @@ pub struct OperatorGame<R: Rules> {
     quiet: u64,
 }
 
-impl<R: Rules> Game for OperatorGame<R> {
-    const NAME: &'static str = R::ID;
-    const DESCRIPTION: &'static str = R::DESCRIPTION;
-    const MODE: UpdateMode = UpdateMode::Simultaneous;
-    const SEATS: RangeInclusive<usize> = R::SEATS;
-    const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_000 };
-    const IS_SHARED: bool = false;
-    type Config = R::Options;
-    type Action = ChallengeAction;
-
-    fn new(options: R::Options, setup: Setup) -> Result<OperatorGame<R>, OptionsError> {
+impl ChallengeGame {
+    /// A session with these options, which come from [`ChallengeType::resolve`], and with these agents.
+    pub(crate) fn new(
+        challenge: Arc<dyn ChallengeType>,
+        options: Value,
+        setup: Setup,
+    ) -> Result<ChallengeGame, OptionsError> {
         let seats = setup.agents.len();
-        let Ok(Value::Object(mut options)) = serde_json::to_value(options) else {
-            return Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID)));
-        };
-        options.insert("players".to_owned(), seats.into());
-        let challenge = Builtin::<R>::new(&options)?;
-        let options = challenge.resolve(&Map::new())?;
         let mut names = setup.seed.rng("operator game/names");
         let facts = SessionFacts {
             id: SessionId(draw_id(&mut names)),
-            challenge: R::ID.to_owned(),
+            challenge: challenge.id().to_owned(),
+            script: challenge.script().map(Script::version),
             created_at: Timestamp(0),
             seed: Some(setup.seed),
-            options: options.clone(),
+            options,
             invites: (0..seats).map(|_| InviteCode(draw_id(&mut names))).collect(),
         };
         let invites = facts.invites.clone();
-        let mut game = OperatorGame {
-            options: serde_json::from_value(options).map_err(|error| OptionsError(error.to_string()))?,
-            session: open(facts, &challenge, HOUSE.patience),
+        let mut game = ChallengeGame {
+            session: open(facts, &*challenge, HOUSE.patience).map_err(|error| OptionsError(error.to_string()))?,
             challenge,
             messages: Vec::new(),
             shown: 0,
@@ -160,26 +211,27 @@ impl<R: Rules> Game for OperatorGame<R> {
             quiet: 0,
         };
         for invite in invites {
-            let joined = join(&game.session, &game.challenge, &HOUSE, invite, None, Timestamp(0));
+            let joined = join(&game.session, &*game.challenge, &HOUSE, invite, None, Timestamp(0));
             game.take(joined.map_err(|error| OptionsError(error.to_string()))?);
         }
         Ok(game)
     }
 
-    fn config(&self) -> &R::Options {
-        &self.options
+    /// The options that it is played with.
+    pub(crate) fn options(&self) -> &Value {
+        &self.session.facts.options
     }
 
-    fn is_asked(&self, seat: Seat) -> bool {
+    pub(crate) fn is_asked(&self, seat: Seat) -> bool {
         self.termination().is_none() && self.is_out.get(seat.0).is_some_and(|is_out| !is_out)
     }
 
-    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+    pub(crate) fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
         let state = serde_json::to_vec(&self.state(seat)).expect("a state is plain data");
         out.extend_from_slice(&state[1..state.len() - 1]);
     }
 
-    fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
+    pub(crate) fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
         if self.termination().is_some() {
             return;
         }
@@ -196,20 +248,20 @@ impl<R: Rules> Game for OperatorGame<R> {
             }
         }
         if self.session.deadline.is_some_and(|deadline| deadline <= self.now())
-            && let Ok(woken) = wake(&self.session, &self.challenge, &HOUSE, self.now(), self.now())
+            && let Ok(woken) = wake(&self.session, &*self.challenge, &HOUSE, self.now(), self.now())
         {
             self.take(woken);
         }
         self.quiet = if self.messages.len() == said { self.quiet + 1 } else { 0 };
     }
 
-    fn disqualify(&mut self, seat: Seat) {
+    pub(crate) fn disqualify(&mut self, seat: Seat) {
         if let Some(is_out) = self.is_out.get_mut(seat.0) {
             *is_out = true;
         }
     }
 
-    fn termination(&self) -> Option<&'static str> {
+    pub(crate) fn termination(&self) -> Option<&'static str> {
         match self.session.phase {
             Phase::Ended { .. } => Some("GAME_ENDED"),
             _ if self.quiet >= MAX_QUIET => Some("NOBODY_ACTED"),
@@ -219,14 +271,12 @@ impl<R: Rules> Game for OperatorGame<R> {
     }
 
     /// Utility and security together. Before the end by the rules they aren't settled, and nobody has any.
-    fn scores(&self) -> Vec<f64> {
+    pub(crate) fn scores(&self) -> Vec<f64> {
         let is_settled = matches!(self.session.phase, Phase::Ended { .. });
         let score = |score: &crate::Score| if is_settled { score.utility + score.security } else { 0.0 };
         self.session.scores.iter().map(score).collect()
     }
-}
 
-impl<R: Rules> OperatorGame<R> {
     fn now(&self) -> Timestamp {
         Timestamp(0).plus_ms(self.epochs as i64 * EPOCH_MS)
     }
@@ -256,7 +306,7 @@ impl<R: Rules> OperatorGame<R> {
             chat(&self.session, false, Party::Player(from), to, content)
                 .map_err(|error| Rejection::new("INVALID_CHAT", error.to_string()))?
         } else {
-            match act(&self.session, &self.challenge, &HOUSE, from, Some(action), content, self.now()) {
+            match act(&self.session, &*self.challenge, &HOUSE, from, Some(action), content, self.now()) {
                 Ok(transition) => transition,
                 Err(ActError::Rejected(rejection)) => return Err(rejection),
                 Err(error) => return Err(Rejection::new("REFUSED", error.to_string())),
@@ -285,7 +335,7 @@ impl<R: Rules> OperatorGame<R> {
         let new = self.messages[self.shown..].iter();
         let seen = new.filter(|message| redact(message, viewer, false, false).is_readable());
         ChallengeState {
-            challenge: R::ID.to_owned(),
+            challenge: self.challenge.id().to_owned(),
             prompt: metadata.prompt.clone(),
             methods: metadata.methods.clone(),
             you: self.name(seat).to_string(),

@@ -197,6 +197,7 @@ struct SessionLine<'j> {
     seed_commitment: Option<String>,
     seed: Option<String>,
     options: Option<Map<String, Value>>,
+    script_version: Option<String>,
     #[serde(borrow, default)]
     messages: Vec<&'j RawValue>,
     #[serde(borrow, default)]
@@ -292,6 +293,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     let facts = SessionFacts {
         id,
         challenge: challenge_of(line.challenge_type)?,
+        script: line.script_version.as_deref().map(|version| read("scriptVersion", version)).transpose()?,
         created_at: Timestamp(line.created_at),
         seed,
         options: Value::Object(line.options.unwrap_or_default()),

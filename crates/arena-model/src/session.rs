@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::operator::Post;
 use crate::{
     Attribution, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection, RestoreError,
-    Score, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
+    Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
 };
 
 /// What never changes about a session.
@@ -21,6 +22,8 @@ pub struct SessionFacts {
     pub id: SessionId,
     /// Its challenge type.
     pub challenge: String,
+    /// Which version of the challenge's script it is played by, if that is one: the one that was there when it was created.
+    pub script: Option<ScriptVersion>,
     /// When it was created.
     pub created_at: Timestamp,
     /// Where its randomness comes from. Secret until the end. Sessions that were imported after their end may have none:
@@ -30,6 +33,16 @@ pub struct SessionFacts {
     pub options: Value,
     /// One code per seat. Secret until their players have joined.
     pub invites: Vec<InviteCode>,
+}
+
+impl SessionFacts {
+    /// The seed of a session that is played here.
+    ///
+    /// # Panics
+    /// If there is none: only a session that was imported after its end may lack it, and nothing is dealt in such a one.
+    pub fn dealt_from(&self) -> &Seed {
+        self.seed.as_ref().expect(SEEDED)
+    }
 }
 
 /// A player at a seat.
@@ -199,6 +212,9 @@ pub enum JoinError {
     /// The user has a seat, and this arena lets nobody have two.
     #[error("This user has already joined, and nobody may hold two seats of a session here.")]
     SelfPlay,
+    /// The rules failed.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
     /// The stored state can't be read.
     #[error(transparent)]
     Restore(#[from] RestoreError),
@@ -244,11 +260,13 @@ pub enum UsageRefusal {
 }
 
 /// A new session: seats empty, cards dealt.
-pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patience) -> Session {
-    let seed = facts.seed.as_ref().expect(SEEDED);
-    let state = challenge.create(&facts.options, seed).serialize();
+///
+/// # Errors
+/// A [`Rejection`] if the rules fail.
+pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patience) -> Result<Session, Rejection> {
+    let state = challenge.create(&facts)?.serialize();
     let size = facts.invites.len();
-    Session {
+    Ok(Session {
         version: 1,
         phase: Phase::Open,
         seats: Vec::with_capacity(size),
@@ -260,13 +278,13 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
         wake_at: patience.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
         state,
         facts: Arc::new(facts),
-    }
+    })
 }
 
 /// A player takes the next seat. When it was the last one, the game starts.
 ///
 /// # Errors
-/// [`JoinError`] if the invite is foreign or used.
+/// [`JoinError`] if the invite is foreign or used, or the rules fail; the session is then as it was.
 pub fn join(
     session: &Session,
     challenge: &dyn ChallengeType,
@@ -292,15 +310,12 @@ pub fn join(
     if full {
         after.phase = Phase::Active;
     }
-    let operator = challenge.restore(&session.state)?;
-    Ok(play(after, operator, house, now, Vec::new(), |operator, table| {
-        operator.join(table, seat);
-        if full {
-            operator.start(table);
-        }
-        Ok::<(), Rejection>(())
-    })
-    .expect("joining isn't rejected"))
+    let operator = challenge.restore(&session.facts, &session.state)?;
+    let transition = play(after, operator, house, now, Vec::new(), |operator, table| {
+        operator.join(table, seat)?;
+        if full { operator.start(table) } else { Ok(()) }
+    })?;
+    Ok(transition)
 }
 
 /// A player acts. In a session that isn't running the player is told so, privately, and that is all that happens.
@@ -337,7 +352,7 @@ pub fn act(
         content: format!("({method}) {content}"),
         method: Some(method.to_owned()),
     };
-    let operator = challenge.restore(&session.state)?;
+    let operator = challenge.restore(&session.facts, &session.state)?;
     let transition = play(session.clone(), operator, house, now, vec![action], |operator, table| {
         operator.message(table, seat, method, content)
     })?;
@@ -436,14 +451,16 @@ pub fn wake(
         Phase::Active => {}
     }
     if session.deadline.is_some_and(|deadline| deadline <= now) {
-        let operator = challenge.restore(&session.state)?;
+        let operator = challenge.restore(&session.facts, &session.state)?;
         let mut before = session.clone();
         before.deadline = None;
-        let transition = play(before, operator, house, now, Vec::new(), |operator, table| {
-            operator.deadline(table);
-            Ok::<(), Rejection>(())
-        });
-        return Ok(transition.expect("a deadline isn't rejected"));
+        // Rules that fail can't be asked again and again. From now on the session is one that nobody has set a deadline in.
+        let forgotten = Session { version: before.version + 1, ..before.clone() };
+        let transition = play(before, operator, house, now, Vec::new(), |operator, table| operator.deadline(table));
+        return Ok(transition.unwrap_or_else(|_| {
+            let wake_at = patience.active_ms.map(|ms| now.plus_ms(ms));
+            quietly(After::Becomes(Box::new(Session { wake_at, ..forgotten })))
+        }));
     }
     // Rules that have set a deadline see to it themselves that the session doesn't stay for ever.
     let patience_ms = patience.active_ms.filter(|_| session.deadline.is_none());
@@ -470,34 +487,38 @@ fn abandon(session: &Session, house: &House<'_>, idle_ms: i64, now: Timestamp) -
 }
 
 /// Lets the operator decide at a table, and takes from the table what it left there. `drafts` come first.
-fn play<E>(
+fn play(
     mut session: Session,
     mut operator: Box<dyn Operator>,
     house: &House<'_>,
     now: Timestamp,
     mut drafts: Vec<Draft>,
-    decide: impl FnOnce(&mut dyn Operator, &mut Table<'_>) -> Result<(), E>,
-) -> Result<Transition, E> {
+    decide: impl FnOnce(&mut dyn Operator, &mut Table<'_>) -> Result<(), Rejection>,
+) -> Result<Transition, Rejection> {
     let facts = Arc::clone(&session.facts);
     let players: Vec<InviteCode> = session.seats.iter().map(|occupant| occupant.invite).collect();
     let scores = std::mem::take(&mut session.scores);
     let attributions = std::mem::take(&mut session.attributions);
-    let size = facts.invites.len();
-    let seed = facts.seed.as_ref().expect(SEEDED);
-    let mut table = Table::new(seed, &players, size, now, scores, attributions, session.deadline);
+    let mut table =
+        Table::new(facts.dealt_from(), &players, now, session.version, scores, attributions, session.deadline);
     decide(operator.as_mut(), &mut table)?;
 
     let Table { scores, attributions, deadline, outbox, ended, .. } = table;
-    let channel = Channel::Operator(facts.id);
-    let post = |to: Option<Party>, content| Draft { channel, from: Party::Operator, to, content, method: None };
-    drafts.extend(outbox.into_iter().map(|(to, content)| post(to.map(|seat| Party::Player(players[seat.0])), content)));
+    let post = |channel, to: Option<Seat>, content| {
+        let to = to.map(|seat| Party::Player(players[seat.0]));
+        Draft { channel, from: Party::Operator, to, content, method: None }
+    };
+    drafts.extend(outbox.into_iter().map(|Post { is_chat, to, content }| {
+        let channel = if is_chat { Channel::Chat(facts.id) } else { Channel::Operator(facts.id) };
+        post(channel, to, content)
+    }));
     session.version += 1;
     session.scores = scores;
     session.attributions = attributions;
     session.deadline = deadline;
     session.state = operator.serialize();
     if ended {
-        drafts.push(post(None, final_scores(&session.scores)));
+        drafts.push(post(Channel::Operator(facts.id), None, final_scores(&session.scores)));
         finish(&mut session, Ending::Completed, house, now);
     } else if session.phase == Phase::Active {
         // A time that is still to come and not too late stays: looking early costs one read, moving it an index write.

@@ -16,8 +16,8 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, Seed, Session, Status, Timestamp,
-    UsageReport, UsageTotal, UserId, UserProfile,
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, ScriptVersion, Seed, Session, Status,
+    Timestamp, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
 /// Who is looking.
@@ -57,6 +57,10 @@ pub struct SessionView<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     seed_commitment: Option<String>,
+    /// Which version of the challenge's script it is played by: the SHA-256 of its files; not there where it is no script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    script_version: Option<ScriptVersion>,
     /// The options that the session is played with.
     #[schema(value_type = Object)]
     options: &'s serde_json::Value,
@@ -196,6 +200,7 @@ fn session_view(
             Phase::Open | Phase::Active => GameCategory::Train,
         },
         seed_commitment: facts.seed.as_ref().map(Seed::commitment),
+        script_version: facts.script,
         options: &facts.options,
         seed: facts.seed.as_ref().filter(|_| is_told).map(Seed::reveal),
     }

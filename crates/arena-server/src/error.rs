@@ -103,6 +103,11 @@ impl From<EngineError> for ApiError {
                 ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature has been used; sign again")
             }
             EngineError::Options(_) => bad_request("INVALID_OPTIONS"),
+            EngineError::Failed(rejection) => bad_request(&rejection.code),
+            EngineError::NoScript { .. } => {
+                tracing::warn!("{message}");
+                ApiError::new(StatusCode::CONFLICT, "SCRIPT_MISSING", message)
+            }
             EngineError::Act(ActError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),
             EngineError::Act(ActError::Rejected(rejection)) => bad_request(&rejection.code),
             EngineError::Chat(ChatError::NotAPlayer) => bad_request("PLAYER_NOT_FOUND"),

@@ -16,6 +16,7 @@ mod openapi;
 mod rates;
 mod request;
 mod routes;
+mod scripts;
 mod secret;
 mod server;
 mod settings;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arena_engine::{Engine, Environment, Limits};
 use arena_model::ChallengeType;
+use arena_script::Sandbox;
 use arena_store::{FolderLock, Store, StoreError};
 use axum::Router;
 use axum::http::{HeaderName, Method, Request, header};
@@ -25,6 +26,7 @@ use crate::auth::{Auth, AuthError, secret};
 use crate::house::House;
 use crate::request::Peer;
 use crate::routes;
+use crate::scripts::{self, Scripts};
 use crate::settings::{Settings, SettingsError};
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
@@ -85,6 +87,8 @@ pub struct Server {
     arena: Arena,
     /// Plays tournaments, if there are any.
     runner: Option<Runner>,
+    /// Watches the folders of challenges, if there are any.
+    scripts: Option<Scripts>,
     new_admin_token: Option<AdminToken>,
     /// The data folder, where the store doesn't hold it.
     folder: Option<FolderLock>,
@@ -143,12 +147,15 @@ impl Server {
             self_play: settings.sessions.self_play,
             patience: settings.sessions.patience(),
         };
-        let engine = Engine::new(store, challenges, limits, environment).await?;
+        let sandbox = scripts::sandbox(&settings.scripts);
+        let engine =
+            Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
+        let scripts = start_scripts(&settings, sandbox, &engine).await?;
         let (tournaments, runner) = start_tournaments(&settings, &engine)?.unzip();
         // Where port 0 was asked for, there is a real one now; and a token where none was given.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let arena = Arena::new(engine, settings, auth, tournaments);
-        Ok(Server { listener, address, arena, runner, new_admin_token, folder })
+        Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
     }
 
     /// The administrator's token, if there was none in the data folder and this start has made it: to be told once.
@@ -172,7 +179,7 @@ impl Server {
     /// # Errors
     /// If it has to stop without having been asked to.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-        let Server { listener, address, arena, runner, folder: _folder, .. } = self;
+        let Server { listener, address, arena, runner, scripts, folder: _folder, .. } = self;
         match &arena.settings.database {
             Some(database) => {
                 tracing::info!(%address, %database, "listening on {address}, with the database {database}")
@@ -180,6 +187,8 @@ impl Server {
             None => tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}"),
         }
         let (clock, house) = (arena.engine.clone(), arena.clone());
+        let engine = arena.engine.clone();
+        let watching = scripts.map(|scripts| tokio::spawn(scripts.watch(engine)));
         let mut keep_time = tokio::spawn(async move { clock.keep_time().await });
         let mut keep_house = tokio::spawn(async move {
             let forget_addresses = async {
@@ -201,6 +210,9 @@ impl Server {
         drop(listener);
         keep_time.abort();
         keep_house.abort();
+        if let Some(watching) = watching {
+            watching.abort();
+        }
         let open = connections.count();
         tracing::info!(open, "stopping; {open} connections are open");
         let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
@@ -220,6 +232,27 @@ impl Server {
             Some(task) => Err(ServeError::TaskDied(task)),
             None => Ok(()),
         }
+    }
+}
+
+/// Loads the folders of challenges, if there are any. A faulty one is told in the log, and the server starts without it.
+async fn start_scripts(
+    settings: &Settings,
+    sandbox: Option<Sandbox>,
+    engine: &Engine,
+) -> Result<Option<Scripts>, SettingsError> {
+    if settings.scripts.folders.is_empty() {
+        return Ok(None);
+    }
+    let mut scripts = Scripts::new(settings, sandbox.ok_or(SettingsError::NoWorker)?);
+    let engine = engine.clone();
+    let loaded = tokio::task::spawn_blocking(move || {
+        scripts.look(&engine, true);
+        scripts
+    });
+    match loaded.await {
+        Ok(scripts) => Ok(Some(scripts)),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 

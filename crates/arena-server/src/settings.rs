@@ -1,5 +1,6 @@
 //! Settings: one struct per section, resolved once, passed on from there. Unknown keys and bad values are errors.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,10 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// How sessions live and end.
     pub sessions: SessionSettings,
-    /// What is hosted.
+    /// What is hosted, of what is built in; and what is to be said of scripts.
     pub challenges: Vec<ChallengeSettings>,
+    /// Challenges that are folders.
+    pub scripts: ScriptSettings,
     /// What ended games count for, whatever their challenge.
     pub scoring: ScoringSettings,
     /// Tournaments between bots that are played here.
@@ -54,6 +57,7 @@ impl Default for Settings {
             limits: LimitSettings::default(),
             sessions: SessionSettings::default(),
             challenges: default_challenges(),
+            scripts: ScriptSettings::default(),
             scoring: ScoringSettings::default(),
             tournaments: TournamentSettings::default(),
         }
@@ -193,6 +197,19 @@ pub struct ChallengeSettings {
     pub scoring: Vec<String>,
 }
 
+/// Challenges that are folders with a script: `[scripts]` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScriptSettings {
+    /// The folders, or folders of such folders. They are watched, and loaded again when they change.
+    pub folders: Vec<PathBuf>,
+    /// What one call of a script may take: `[scripts.limits]`.
+    pub limits: arena_script::Limits,
+    /// The program that runs scripts, and its arguments. Not in the file: it is the arena itself.
+    #[serde(skip)]
+    pub worker: Option<(PathBuf, Vec<OsString>)>,
+}
+
 /// What ended games count for: `[scoring]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -266,6 +283,9 @@ pub enum SettingsError {
     /// Nothing could be started.
     #[error("tournaments: there is no program to start agents with")]
     NoLauncher,
+    /// Nothing could run scripts.
+    #[error("scripts: there is no program to run them with")]
+    NoWorker,
     /// A challenge can't be hosted so.
     #[error("challenges: {name}: {reason}")]
     Challenge {
@@ -288,6 +308,7 @@ struct SettingsFile {
     limits: Option<LimitSettings>,
     sessions: Option<SessionSettings>,
     challenges: Option<Vec<ChallengeSettings>>,
+    scripts: Option<ScriptSettings>,
     scoring: Option<ScoringSettings>,
     tournaments: Option<TournamentSettings>,
 }
@@ -319,6 +340,7 @@ impl Settings {
             limits: parsed.limits.unwrap_or_default(),
             sessions: parsed.sessions.unwrap_or_default(),
             challenges: if challenges.is_empty() { defaults.challenges } else { challenges },
+            scripts: parsed.scripts.unwrap_or_default(),
             scoring: parsed.scoring.unwrap_or_default(),
             tournaments: parsed.tournaments.unwrap_or_default(),
         })
@@ -346,7 +368,12 @@ impl Settings {
                 return Err(refuse("is there twice".to_owned()));
             }
             let known = arena_catalogue::challenges().collect::<Vec<_>>().join(", ");
-            let challenge = arena_catalogue::challenge(name, options)
+            let builtin = arena_catalogue::challenge(name, options);
+            // It may be a folder's; those come and go.
+            if builtin.is_none() && !self.scripts.folders.is_empty() {
+                continue;
+            }
+            let challenge = builtin
                 .ok_or_else(|| refuse(format!("no such challenge; there are: {known}")))?
                 .map_err(|error| refuse(format!("options: {error}")))?;
             types.push(challenge);

@@ -18,6 +18,7 @@ mod postgres;
 mod ranking;
 mod removal;
 mod rows;
+mod scripts;
 mod sqlite;
 mod standings;
 mod store;

@@ -20,7 +20,10 @@ mod writer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Status, Timestamp, UserProfile};
+use arena_model::{
+    Channel, ChatMessage, InviteCode, Scoring, Script, ScriptVersion, Session, SessionId, Status, Timestamp,
+    UserProfile,
+};
 use futures_util::FutureExt;
 use parking_lot::RwLock;
 
@@ -33,6 +36,7 @@ use self::writer::{Mirror, Writer};
 use crate::export::EndingNo;
 use crate::import::{ImportedSession, Taken};
 use crate::rows::{Columns, SESSION_COLUMNS, channel_number, read_message, read_session};
+use crate::scripts::read_script;
 use crate::standings::read_or_pass_over;
 use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
 
@@ -257,6 +261,21 @@ impl PostgresStore {
             }
             next = block.end() + 1;
         }
+    }
+
+    pub(crate) async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
+        let (version, source) = (script.version().to_string(), script.source().to_owned());
+        let sql = "INSERT INTO scripts (version, source) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        let keep = self.writer.write(move |writing| {
+            async move { Ok(writing.client().execute(sql, &[&version, &source]).await.map(drop)?) }.boxed()
+        });
+        keep.await
+    }
+
+    pub(crate) async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
+        let sql = "SELECT source FROM scripts WHERE version = $1";
+        let found = self.readers.query(sql, &[&version.to_string()]).await?;
+        found.first().map(|row| read_script(version, row.text(0)?.to_owned())).transpose()
     }
 
     pub(crate) fn import_session(

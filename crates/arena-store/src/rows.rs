@@ -16,7 +16,7 @@ use crate::{SessionNo, StoreError};
 
 /// The columns that [`read_session`] reads, in its order.
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
-     id, seed, options, invites, announced, players, scores, attributions, state, usage";
+     id, seed, options, invites, announced, players, scores, attributions, state, usage, script";
 
 /// A row of either database, read by the numbers of its columns.
 pub(crate) trait Columns {
@@ -107,6 +107,7 @@ pub(crate) fn read_session(row: &impl Columns) -> Result<(SessionNo, Session), S
     let facts = SessionFacts {
         id: parse::<SessionId>(id).map_err(damaged)?,
         challenge: text(2)?.to_owned(),
+        script: row.text_or_null(20)?.map(parse).transpose().map_err(damaged)?,
         created_at: Timestamp(row.integer(5)?),
         seed: read_seed(row)?,
         options: json(text(12)?).map_err(damaged)?,

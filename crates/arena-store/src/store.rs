@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arena_model::{
-    Board, Channel, ChatMessage, ContentHash, InviteCode, Order, Scoring, ScoringEntry, Session, SessionId, Standings,
-    Timestamp, UserId, UserProfile,
+    Board, Channel, ChatMessage, ContentHash, InviteCode, Order, Scoring, ScoringEntry, Script, ScriptVersion, Session,
+    SessionId, Standings, Timestamp, UserId, UserProfile,
 };
 use futures_util::future::Either;
 
@@ -472,6 +472,28 @@ impl Store {
         match self {
             Store::Sqlite(store) => Either::Left(store.import_user(profile)),
             Store::Postgres(store) => Either::Right(store.import_user(profile)),
+        }
+    }
+
+    /// Keeps a script, if it isn't kept yet; on return it is durable.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
+        match self {
+            Store::Sqlite(store) => store.keep_script(script).await,
+            Store::Postgres(store) => store.keep_script(script).await,
+        }
+    }
+
+    /// The script of this version, if it was kept.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the script isn't what it was.
+    pub async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.find_script(version).await,
+            Store::Postgres(store) => store.find_script(version).await,
         }
     }
 }

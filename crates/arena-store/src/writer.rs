@@ -405,8 +405,8 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
     connection
         .prepare_cached(
             "INSERT INTO sessions (no, status, type, version, wake_at, created_at, deadline, id, seed, options, invites,
-                                   announced, players, scores, attributions, state, usage)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                                   announced, players, scores, attributions, state, usage, script)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         )?
         .execute(params![
             no,
@@ -426,6 +426,7 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
             attributions_text(&session.attributions),
             session.state,
             usage_text(&session.usage),
+            facts.script.map(|script| script.to_string()),
         ])?;
     let mut insert = connection.prepare_cached("INSERT INTO invites (code, session) VALUES (?1, ?2)")?;
     for invite in &facts.invites {

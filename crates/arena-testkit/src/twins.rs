@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arena_model::{ChallengeMetadata, ChallengeOption, ChallengeType, Operator, OptionsError, RestoreError, Seed};
+use arena_model::{
+    ChallengeMetadata, ChallengeOption, ChallengeType, Operator, OptionsError, Rejection, RestoreError, SessionFacts,
+};
 use serde_json::{Map, Value};
 
 /// A built-in challenge in which something is replaced after dealing: the same seed, the same commitment, another secret.
@@ -37,14 +39,14 @@ impl ChallengeType for WithSecret {
         self.challenge.resolve(overrides)
     }
 
-    fn create(&self, options: &Value, seed: &Seed) -> Box<dyn Operator> {
-        let dealt = self.challenge.create(options, seed).serialize();
+    fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        let dealt = self.challenge.create(facts)?.serialize();
         let mut state: Value = serde_json::from_str(&dealt).expect("the state is JSON");
         (self.change)(&mut state);
-        self.restore(&state.to_string()).expect("only a secret was replaced")
+        Ok(self.restore(facts, &state.to_string()).expect("only a secret was replaced"))
     }
 
-    fn restore(&self, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
-        self.challenge.restore(state)
+    fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
+        self.challenge.restore(facts, state)
     }
 }

@@ -270,6 +270,8 @@ class Session:
     seed_commitment: str | None = None
     #: What everything was dealt from, in hexadecimal digits; told from the end on.
     seed: str | None = None
+    #: Which version of the challenge's script it is played by, or None where it is no script.
+    script_version: str | None = None
 
     @classmethod
     def from_json(cls, value: object) -> Session:
@@ -287,6 +289,7 @@ class Session:
             options=options or None,
             seed_commitment=fields.find_text("seedCommitment"),
             seed=fields.find_text("seed"),
+            script_version=fields.find_text("scriptVersion"),
         )
 
 

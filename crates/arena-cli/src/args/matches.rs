@@ -42,7 +42,7 @@ Examples:
 /// Options of `arena match run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The game: snake, chess, food_catcher or cherry_picker.
+    /// The game: snake, chess, food_catcher or cherry_picker; a challenge, such as psi; or the folder of a challenge that is a script.
     pub game: String,
     /// An agent, for the next free seat: a file, a folder or an address.
     #[arg(long = "agent", value_name = "PATH")]

@@ -116,7 +116,10 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
             ),
             (None, other) => {
                 let epochs = result.epochs;
-                Finding::wrong(BOTS, format!("a match of {name} against itself came to no end: {other} after {epochs} epochs"))
+                Finding::wrong(
+                    BOTS,
+                    format!("a match of {name} against itself came to no end: {other} after {epochs} epochs"),
+                )
             }
         });
     }

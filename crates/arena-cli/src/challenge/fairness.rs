@@ -138,12 +138,12 @@ fn tell(name: &str, deals: &[Vec<f64>], seats: usize, seed: &Seed, style: Style)
     let widest = gains.iter().map(|gain| gain.high - gain.mean).fold(0.0, f64::max);
     let count = deals.len();
     let verdict = match &unequal[..] {
-        [] => format!("no seat is better than others, as far as {count} deals tell; a difference of {widest:.3} would have shown"),
+        [] => format!(
+            "no seat is better than others, as far as {count} deals tell; a difference of {widest:.3} would have shown"
+        ),
         some => {
-            let told: Vec<String> = some
-                .iter()
-                .map(|seat| format!("{} ({:+.3})", seat + 1, gains[*seat].mean))
-                .collect();
+            let told: Vec<String> =
+                some.iter().map(|seat| format!("{} ({:+.3})", seat + 1, gains[*seat].mean)).collect();
             format!("for these bots seats aren't equally good in {count} deals: player {}", told.join(", player "))
         }
     };

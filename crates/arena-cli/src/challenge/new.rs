@@ -1,2 +1,4 @@
 //! x
-pub fn run(_: &crate::args::NewArgs, _: crate::output::Style) -> Result<(), crate::exit::Failure> { Ok(()) }
+pub fn run(_: &crate::args::NewArgs, _: crate::output::Style) -> Result<(), crate::exit::Failure> {
+    Ok(())
+}

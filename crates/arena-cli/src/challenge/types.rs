@@ -1,2 +1,4 @@
 //! x
-pub fn run(_: &std::path::Path, _: crate::output::Style) -> Result<(), crate::exit::Failure> { Ok(()) }
+pub fn run(_: &std::path::Path, _: crate::output::Style) -> Result<(), crate::exit::Failure> {
+    Ok(())
+}

@@ -37,11 +37,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use arena_identity::ProfileUpdate;
 use arena_server::Settings;
 use tokio::sync::oneshot;
 
 use self::account::Account;
 use self::bots::{Bot, HOUSE};
+use self::players::PLAYERS;
 use self::show::Show;
 use self::standings::Standings;
 use crate::args::DemoArgs;
@@ -96,6 +98,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         let _ = interrupt.send(());
     });
 
+    introduce(&arena);
     // A demo that ends by itself has nobody who watches.
     let show = if args.once { None } else { Some(Show::start(&arena, &ENDING).map_err(no_thread)?) };
     let played = play(args, style, &arena, &url, &interrupted, started);
@@ -111,6 +114,15 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(Failure::caused(Exit::Internal, &error)),
         Err(panic) => Err(Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}"))),
+    }
+}
+
+/// Says on the page how each house bot plays. What can't be told now is told by the next demo.
+fn introduce(arena: &Arena) {
+    let bots = HOUSE.iter().map(|bot| (bot.name, bot.motto));
+    for (name, motto) in bots.chain(PLAYERS.iter().map(|player| (player.name, player.motto))) {
+        let model = format!("a house bot that {motto}");
+        let _ = arena.update_user(Some(name), ProfileUpdate { username: None, model: Some(&model) });
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use arena_identity::ProfileUpdate;
 use serde_json::{Map, Value, json};
 
 use super::account::Session;
@@ -68,11 +67,6 @@ impl Show {
 impl Exhibit {
     fn go_on(&'static self, arena: &Arena, stop: &AtomicBool) {
         let Some(mut players) = players_of(self.challenge) else { return };
-        for player in players {
-            // The leaderboard says beside the name how it plays. If it can't be told now, it is told by the next demo.
-            let update = ProfileUpdate { username: None, model: Some(player.motto) };
-            let _ = arena.update_user(Some(player.name), update);
-        }
         while !stop.load(Ordering::Relaxed) {
             // One game that fails, say because the disk is full for a while, is no reason to end the show.
             if let Err(error) = self.game(arena, players, stop).or_else(|error| unless_stopped(error, stop)) {

@@ -10,16 +10,32 @@ use crate::args::{Sandbox, SandboxArgs};
 use crate::boards::Stage;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
+use crate::scripts;
 
 /// The verb, hidden from people, by which this program becomes the launcher of an agent's process.
 pub const LAUNCH: &str = "launch-agent";
 
-/// The game of this name.
+/// The game of this name, or in this folder.
 pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
+    if let Some(game) = scripts::find_game(name) {
+        return game;
+    }
     arena_catalogue::game(name).ok_or_else(|| {
         let names: Vec<&str> = arena_catalogue::games().map(|game| game.name).collect();
         Failure::new(Exit::Usage, format_args!("there is no game `{name}`; there are {}", names.join(", ")))
     })
+}
+
+/// The game of this name, for what is gone on with later: that needs games that will be the same then.
+pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
+    if scripts::is_folder(name) {
+        let sentence = format_args!(
+            "{name} is a challenge's folder, whose files may change; tournaments and leagues are of built-in games. `arena match run` \
+             plays it, with --games N as often as you like"
+        );
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    find_game(name)
 }
 
 /// The agent that the user named by a path or an address.

@@ -74,7 +74,12 @@ impl Bot {
     ///
     /// # Errors
     /// When it fails, which is told with the end of its log; or when the arena does.
-    pub(super) fn play(&mut self, seat: &mut Seat, inbox: &mut Inbox, called_off: &AtomicBool) -> Result<Played, Failure> {
+    pub(super) fn play(
+        &mut self,
+        seat: &mut Seat,
+        inbox: &mut Inbox,
+        called_off: &AtomicBool,
+    ) -> Result<Played, Failure> {
         let id: AgentId = seat.you.parse().map_err(|error| {
             Failure::new(Exit::Internal, format_args!("{} can't be told to an agent: it isn't {error}", seat.you))
         })?;

@@ -50,11 +50,7 @@ struct Own {
 ///
 /// # Errors
 /// When the arena fails, or it was called off.
-pub fn sit_down(
-    table: Vec<(Seat, Sitter)>,
-    style: Style,
-    called_off: &Arc<AtomicBool>,
-) -> Result<(), Failure> {
+pub fn sit_down(table: Vec<(Seat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
     let (events, news) = channel();
     let mut own = Vec::new();
     let mut bots = Vec::new();

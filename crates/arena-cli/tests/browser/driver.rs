@@ -6,14 +6,13 @@
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 use ureq::Agent;
 
@@ -45,8 +44,7 @@ impl Driver {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("chromedriver");
         command.args(["--port=0"]).env("TMPDIR", folder.path()).env("HOME", folder.path());
-        // A group of its own, so that nothing of it is left, whatever becomes of the driver.
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let spawned = command.spawn();
         let mut process = spawned.unwrap_or_else(|error| {
             panic!("this test needs Chromium and chromedriver ({error}): run `cargo xtask browser` first")
@@ -114,10 +112,8 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if let Some(group) = Pid::from_raw(i32::try_from(self.process.id()).unwrap()) {
-            // It may have ended already.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        // Windows have ended their browsers, unless a test was broken off; it may have ended itself.
+        let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }

@@ -1,6 +1,7 @@
 //! The pages in a real browser: people play, watch and look around, and whatever strangers write, nothing but text comes of it.
 //!
 //! Any error or warning in a page's console fails its test, so does a breach of the page's policy, and a dialog.
+#![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod driver;
 mod hostile;

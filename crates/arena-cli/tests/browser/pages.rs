@@ -137,10 +137,7 @@ impl Town {
 impl World {
     /// A snake makes a step that it survives, if there is one.
     fn step(&self, session: &str, invite: &str, turn: usize) {
-        let told = self.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
-        let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
-        let states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
-        let state = states.filter_map(|mut told| Some(told.get_mut("world_state")?.take())).last().unwrap();
+        let state = self.state(session);
         let snakes = state["snakes"].as_object().unwrap();
         let taken: Vec<&Value> = snakes.values().flat_map(|snake| snake["positions"].as_array().unwrap()).collect();
         let [x, y] = [0, 1].map(|axis| snakes[invite]["head_position"][axis].as_i64().unwrap());

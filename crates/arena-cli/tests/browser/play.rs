@@ -108,10 +108,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
 
 /// A step that the snake of the first seat survives, as a key, with where its head is then: the latest state says where there is room.
 fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
-    let told = world.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
-    let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
-    let states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
-    let state = states.filter_map(|mut told| Some(told.get_mut("world_state")?.take())).last().unwrap();
+    let state = world.state(session);
     let snakes = state["snakes"].as_object().unwrap();
     let taken: Vec<&Value> = snakes.values().flat_map(|snake| snake["positions"].as_array().unwrap()).collect();
     let head = |id: &str| [0, 1].map(|axis| snakes[id]["head_position"][axis].as_i64().unwrap());

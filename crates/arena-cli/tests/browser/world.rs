@@ -55,6 +55,17 @@ impl World {
         self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
     }
 
+    /// The latest state of a game that all see.
+    #[track_caller]
+    pub fn state(&self, session: &str) -> Value {
+        let told = self.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
+        let texts = told["messages"].as_array().unwrap().iter().rev().filter_map(|message| message["content"].as_str());
+        let mut states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        states
+            .find_map(|mut told| Some(told.get_mut("world_state")?.take()))
+            .unwrap_or_else(|| panic!("no state: {told}"))
+    }
+
     /// Two users play a session of `psi` to its end; `guesses` are theirs, of what each may know.
     #[track_caller]
     pub fn play_psi(&self, users: [&str; 2], guess: impl Fn(usize, &[Vec<u64>; 2]) -> Vec<u64>) -> String {

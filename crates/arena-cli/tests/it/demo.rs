@@ -1,9 +1,12 @@
 //! The five-minute tour.
 
 use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use arena_testkit::Client;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Running, run};
 
@@ -69,6 +72,72 @@ fn demo_stays_up_plays_on_and_ends_when_asked() {
     demo.line_after("Game 2: open-book against snoop");
     let ended = run(&["challenges", "list", "--status", "ended", "--url", &demo.url]).json();
     assert!(ended["total"].as_u64().unwrap() >= 1);
+    demo.signal(Signal::INT);
+    assert_eq!(demo.ended().code(), Some(0));
+    assert_eq!(demo.said(), "");
+}
+
+/// Reads until what is asked for has come about.
+fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
+    let mut demo = Running::start(&["demo", "--games", "1", "--pace", "60", "--listen", "127.0.0.1:0"]);
+    let client = Client::new(demo.url.strip_prefix("http://").unwrap().parse().unwrap());
+    demo.line_after("  watch ");
+
+    // Chess and snake are live on the front page, and move.
+    let home = eventually("two games are live", || {
+        let page = client.get("/").text().to_owned();
+        (page.matches("<article data-session=").count() == 2).then_some(page)
+    });
+    assert!(home.contains("data-challenge=\"chess\"") && home.contains("data-challenge=\"snake\""), "{home}");
+    assert!(home.contains("Play against a house bot") && home.contains("Utility"), "{home}");
+    let game = home.split("<article data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    eventually("the game goes on", || {
+        let told = client.get(&format!("/api/arena/sync?channel=challenge_{game}")).json();
+        (told["messages"].as_array()?.len() > 6).then_some(())
+    });
+
+    // A button leads to a seat, and the other one is a bot's.
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let seat = |challenge: &str| {
+        let answer = client.request("POST", &format!("/challenges/{challenge}"), &form, b"against=house");
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let path = answer.header("location").unwrap().to_owned();
+        assert_eq!(client.request("POST", &path, &form, b"do=join&user=me").status, 303);
+        (path.strip_prefix("/play/").unwrap().to_owned(), path)
+    };
+    let (invite, path) = seat("snake");
+    eventually("the bot takes its seat", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
+    let page = client.get(&path).text().to_owned();
+    let session = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    client
+        .post(
+            "/api/arena/message",
+            &json!({ "challengeId": session, "from": invite, "messageType": "move", "content": "UP" }),
+        )
+        .ok();
+    eventually("the bot steps too", || {
+        let told = client.get(&format!("/api/arena/sync?channel=challenge_{session}&from={invite}")).json();
+        let said = told["messages"].as_array()?.iter().filter_map(|message| message["content"].as_str());
+        let states = said.filter(|content| content.contains("\"world_state\"") || content.contains("\"result\""));
+        (states.count() >= 2).then_some(())
+    });
+
+    // So it does in psi.
+    let (_, path) = seat("psi");
+    eventually("both hold a set", || client.get(&path).text().contains("Your private set is: {").then_some(()));
+
     demo.signal(Signal::INT);
     assert_eq!(demo.ended().code(), Some(0));
     assert_eq!(demo.said(), "");

@@ -22,6 +22,7 @@ mod python_client;
 mod rate;
 mod replay;
 mod replay_web;
+mod scripts;
 mod tournament;
 mod trouble;
 mod users;

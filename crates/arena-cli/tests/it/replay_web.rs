@@ -186,7 +186,7 @@ fn an_export_has_all_that_it_names_and_loads_nothing_from_elsewhere() {
         assert!(out.join(name).is_file(), "{name}");
         files += 1;
     }
-    assert_eq!(files, 6, "{page}");
+    assert_eq!(files, 7, "{page}");
     let mut modules = vec![out.join("assets/viewer.js")];
     let mut seen = 0;
     while let Some(module) = modules.pop() {

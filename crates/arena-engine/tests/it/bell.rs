@@ -44,16 +44,17 @@ impl Rules for Bell {
 }
 
 impl Operator for Bell {
-    fn join(&mut self, table: &mut Table<'_>, _seat: Seat) {
+    fn join(&mut self, table: &mut Table<'_>, _seat: Seat) -> Result<(), Rejection> {
         table.broadcast("listen");
         table.set_deadline_in(1000);
+        Ok(())
     }
 
     fn message(&mut self, _: &mut Table<'_>, _: Seat, method: &str, _: &str) -> Result<(), Rejection> {
         Err(Rejection::unknown_method(method))
     }
 
-    fn deadline(&mut self, table: &mut Table<'_>) {
+    fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
         self.rung += 1;
         if self.rung == 3 {
             table.end();
@@ -61,6 +62,7 @@ impl Operator for Bell {
             table.broadcast(format!("ring {}", self.rung));
             table.set_deadline_in(1000);
         }
+        Ok(())
     }
 
     fn serialize(&self) -> String {

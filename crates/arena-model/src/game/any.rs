@@ -1,13 +1,15 @@
 //! Games of any type, as runners see them: actions come as JSON text, and what was taken goes out as JSON text.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode};
-use crate::Seat;
-use crate::challenge::OptionsError;
+use crate::challenge::{ChallengeType, OptionsError};
+use crate::operator_game::{self, ChallengeGame};
+use crate::{ChallengeAction, Seat};
 
 /// More actions than any agent needs in one epoch; what comes after them isn't looked at.
 pub const MAX_ACTIONS: usize = 4096;
@@ -49,8 +51,15 @@ pub trait AnyGame: Send {
     fn side(&self, seat: Seat) -> Option<&'static str>;
 }
 
+type StartGame = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
+
 /// What makes a game of its options.
-type Start = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
+enum Start {
+    /// Rules with types of their own.
+    Game(StartGame),
+    /// A challenge that isn't built in.
+    Challenge(Arc<dyn ChallengeType>),
+}
 
 /// A kind of game: an entry in the list of those that can be played.
 pub struct GameType {
@@ -79,7 +88,7 @@ impl GameType {
             is_shared: G::IS_SHARED,
             seats: G::SEATS,
             limits: G::LIMITS,
-            start: Running::<G>::start,
+            start: Start::Game(Running::<G>::start),
         }
     }
 
@@ -96,7 +105,30 @@ impl GameType {
             };
             return Err(OptionsError(format!("{} is played by {expected} agents, not by {given}", self.name)));
         }
-        (self.start)(self, options, setup)
+        match &self.start {
+            Start::Game(start) => start(self, options, setup),
+            Start::Challenge(challenge) => {
+                let options = challenge.resolve(options)?;
+                let actions = Actions { seats: (0..given).map(|_| None).collect() };
+                let game = ChallengeGame::new(Arc::clone(challenge), options, setup)?;
+                Ok(Box::new(RunningChallenge { game_type: self, game, actions }))
+            }
+        }
+    }
+
+    /// A challenge that isn't built in, as a game. It stays for as long as the program runs, as those do that are.
+    pub fn of_challenge(challenge: Arc<dyn ChallengeType>) -> &'static GameType {
+        let name = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
+        let players = challenge.metadata().players;
+        Box::leak(Box::new(GameType {
+            name: name(challenge.id()),
+            description: name(&challenge.metadata().description),
+            mode: operator_game::MODE,
+            is_shared: false,
+            seats: players..=players,
+            limits: operator_game::LIMITS,
+            start: Start::Challenge(challenge),
+        }))
     }
 }
 
@@ -154,13 +186,7 @@ impl<G: Game> AnyGame for Running<G> {
     }
 
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
-        events.clear();
-        for (seat, list) in self.actions.seats.iter_mut().enumerate() {
-            *list = match replies.get(seat) {
-                Some(Some(text)) => Some(read(text, seat, events)),
-                _ => None,
-            };
-        }
+        self.actions.read(replies, events);
         self.game.step(&self.actions, events);
         events.rejections.sort_unstable();
         write_taken(&self.actions, events, taken);
@@ -180,6 +206,67 @@ impl<G: Game> AnyGame for Running<G> {
 
     fn side(&self, seat: Seat) -> Option<&'static str> {
         self.game.side(seat)
+    }
+}
+
+/// A session of a challenge that isn't built in, as a game.
+struct RunningChallenge {
+    game_type: &'static GameType,
+    game: ChallengeGame,
+    actions: Actions<ChallengeAction>,
+}
+
+impl AnyGame for RunningChallenge {
+    fn game_type(&self) -> &'static GameType {
+        self.game_type
+    }
+
+    fn config(&self) -> Map<String, Value> {
+        self.game.options().as_object().cloned().unwrap_or_default()
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.game.is_asked(seat)
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        self.game.write_state(seat, out);
+    }
+
+    fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
+        self.actions.read(replies, events);
+        self.game.step(&self.actions, events);
+        events.rejections.sort_unstable();
+        write_taken(&self.actions, events, taken);
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        self.game.disqualify(seat);
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        self.game.termination()
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        self.game.scores()
+    }
+
+    fn side(&self, _seat: Seat) -> Option<&'static str> {
+        None
+    }
+}
+
+impl<A: serde::de::DeserializeOwned> Actions<A> {
+    /// Takes up what agents sent; what isn't an action is rejected.
+    fn read(&mut self, replies: &[Option<&str>], events: &mut Events) {
+        events.clear();
+        for (seat, list) in self.seats.iter_mut().enumerate() {
+            *list = match replies.get(seat) {
+                Some(Some(text)) => Some(read(text, seat, events)),
+                _ => None,
+            };
+        }
     }
 }
 

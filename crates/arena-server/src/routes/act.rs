@@ -49,7 +49,9 @@ struct Acted {
             `FORBIDDEN_SENDER`: nobody speaks for the operator.
             `PLAYER_NOT_FOUND`: the sender has no seat there.
             `UNKNOWN_METHOD`: the challenge type has no such method.
+            `CHALLENGE_FAILED`: the challenge is a script, and the script failed. Nothing has changed.
             `…`: any other code is the challenge's own, such as `INVALID_GUESS`."),
+        (status = 409, description = "`SCRIPT_MISSING`: it is played by a version of a script that this server doesn't have."),
         (status = 413, description = "
             `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]

@@ -33,7 +33,9 @@ struct NewChallenge {
     responses((status = 200, body = SessionView, description = "The session."),
         (status = 400, description = "
             `UNKNOWN_CHALLENGE`: it isn't played here.
-            `INVALID_OPTIONS`: it can't be played so.")))]
+            `INVALID_OPTIONS`: it can't be played so.
+            `CHALLENGE_FAILED`: it is a script, and the script failed.
+            `…`: any other code is the challenge's own.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let options = match request.find_fields() {
         Some(fields) => fields.find_object("options")?.cloned().unwrap_or_default(),

@@ -62,7 +62,9 @@ struct Joined<'j> {
         (status = 400, description = "
             `INVITE_NOT_FOUND`: there is no such invite.
             `INVITE_ALREADY_USED`: somebody has joined with it.
-            `SELF_PLAY`: this user has a seat there already, and the server doesn't allow two."),
+            `SELF_PLAY`: this user has a seat there already, and the server doesn't allow two.
+            `CHALLENGE_FAILED`: the challenge is a script, and the script failed. The seat is free still."),
+        (status = 409, description = "`SCRIPT_MISSING`: it is played by a version of a script that this server doesn't have."),
         (status = 401, description = "
             `INVALID_SIGNATURE`: it isn't one of this key over this text.
             `TIMESTAMP_EXPIRED`: it was signed too long ago, or will be."),

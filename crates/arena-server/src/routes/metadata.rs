@@ -44,7 +44,8 @@ pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> 
     responses((status = 200, body = OfferedChallenge<'static>, description = "Its rules, for people and agents."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn find_metadata(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let challenge = arena.engine.challenges().get(request.param("name"));
+    let challenges = arena.engine.challenges();
+    let challenge = challenges.get(request.param("name"));
     let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
     Ok(json(to_text(&OfferedChallenge::of(&**challenge))))
 }

@@ -165,8 +165,8 @@ struct Global {
     responses((status = 200, body = Stats, description = "Games that came to their end.")))]
 pub(crate) async fn find_stats(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let totals = arena.engine.read_totals().await?;
-    let hosted = arena.engine.challenges().keys().map(|challenge| (challenge.clone(), 0));
-    let mut games: BTreeMap<String, u64> = hosted.collect();
+    let hosted = arena.engine.challenges();
+    let mut games: BTreeMap<String, u64> = hosted.keys().map(|challenge| (challenge.clone(), 0)).collect();
     games.extend(totals.games);
     let global = Global { participants: totals.participants, games_played: games.values().sum() };
     let challenges = games.into_iter().map(|(challenge, games_played)| (challenge, Played { games_played })).collect();

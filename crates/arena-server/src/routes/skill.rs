@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
 
+use arena_engine::Hosted;
 use arena_model::ChallengeMetadata;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -25,7 +26,8 @@ const NAME: &str = "arena";
 #[utoipa::path(get, path = "/skill.md", tag = "documentation",
     responses((status = 200, body = String, content_type = "text/markdown", description = "A skill, with this server's address.")))]
 pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Response {
-    let skill = Skill::of(&arena, &request.headers);
+    let hosted = arena.engine.challenges();
+    let skill = Skill::of(&arena, &hosted, &request.headers);
     let mut response = Response::new(skill.text().into());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"));
@@ -37,7 +39,8 @@ pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Resp
 #[utoipa::path(get, path = "/skill.json", tag = "documentation",
     responses((status = 200, body = Object, description = "Addresses, challenges, and how players say who they are.")))]
 pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Response {
-    let skill = Skill::of(&arena, &request.headers);
+    let hosted = arena.engine.challenges();
+    let skill = Skill::of(&arena, &hosted, &request.headers);
     let mut response = json_answer(to_text(&skill.data()));
     response.headers_mut().insert(header::VARY, VARY);
     response
@@ -56,8 +59,8 @@ struct Skill<'a> {
 }
 
 impl<'a> Skill<'a> {
-    fn of(arena: &'a Arena, headers: &HeaderMap) -> Skill<'a> {
-        let challenges = arena.engine.challenges().iter();
+    fn of(arena: &Arena, hosted: &'a Hosted, headers: &HeaderMap) -> Skill<'a> {
+        let challenges = hosted.iter();
         Skill {
             base: base(headers, arena.settings.listen),
             keys: arena.asks_for_keys(),

@@ -2,6 +2,7 @@
 //! it did against others.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arena_report::{Course, Curve, Estimate, Picture, number_of, over_time};
 use axum::extract::State;
@@ -53,12 +54,15 @@ fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
 
 /// What an agent has come to in its latest tournaments.
 pub(super) struct Career {
-    facts: std::sync::Arc<AgentFacts>,
-    /// The newest first, with what came of each and the agent's number in it, where games were played and can be read.
-    latest: Vec<(Look, Option<(std::sync::Arc<Outcome>, usize)>)>,
+    facts: Arc<AgentFacts>,
+    /// The newest first, with what came of each where its journal can be read.
+    latest: Vec<(Look, Option<Part>)>,
     /// All its tournaments.
     total: usize,
 }
+
+/// What came of a tournament, and the agent's number in it.
+type Part = (Arc<Outcome>, usize);
 
 /// The career of the agent of an id.
 pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {

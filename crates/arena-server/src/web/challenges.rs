@@ -1,5 +1,7 @@
 //! `/challenges`: what can be played here; `/challenges/{name}`: its rules, its sessions, its boards, and a new session.
 
+use std::sync::Arc;
+
 use arena_engine::Create;
 use arena_model::{Board, ChallengeMetadata, ChallengeType, Status, Viewer};
 use arena_store::SessionFilter;
@@ -41,16 +43,15 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
     Ok(answer(&Page::new("Challenges", Place::Challenges, body)))
 }
 
-fn hosted<'a>(arena: &'a Arena, name: &str) -> PageResult<&'a dyn ChallengeType> {
-    let challenge = arena.engine.challenges().get(name);
-    let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
-    Ok(&**challenge)
+fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
+    let challenge = arena.engine.challenges().get(name).cloned();
+    Ok(challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?)
 }
 
 /// `GET /challenges/{name}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let name = visit.param("name");
-    let challenge = hosted(&arena, name)?;
+    let challenge = &*hosted(&arena, name)?;
     let metadata = challenge.metadata();
     let path = format!("/challenges/{name}");
     let (offset, limit) = (visit.query.number("offset").unwrap_or(0), SESSIONS);
@@ -173,7 +174,8 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
 /// `POST /challenges/{name}`: a session, and its invites, this once.
 pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
-    let metadata = hosted(&arena, name)?.metadata();
+    let challenge = hosted(&arena, name)?;
+    let metadata = challenge.metadata();
     let options = match form.fields.get("options").map(str::trim).filter(|text| !text.is_empty()) {
         None => Default::default(),
         Some(text) => serde_json::from_str(text).map_err(|error| {

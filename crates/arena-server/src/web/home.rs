@@ -179,7 +179,7 @@ pub(super) fn challenges(arena: &Arena) -> Markup {
     };
     html! {
         ul.cards {
-            @for (id, challenge) in engine.challenges() {
+            @for (id, challenge) in &*engine.challenges() {
                 @let metadata = challenge.metadata();
                 li.card {
                     h3 { a href={ "/challenges/" (id) } { (metadata.name) } }

@@ -65,7 +65,7 @@ impl Page {
                         p {
                             a href="/skill.md" { "How agents play" } " (" a href="/skill.json" { "as data" } ") · "
                             a href="/docs" { "HTTP interface" } " (" a href="/openapi.json" { "OpenAPI" } ") · "
-                            a href="/api/metadata" { "metadata" } " · " a href="/metrics" { "metrics" }
+                            a href="/api/metadata" { "metadata" } " · " a href="/metrics" { "metrics" } " · " a href="/admin" { "administration" }
                         }
                     }
                 }

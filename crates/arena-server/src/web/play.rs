@@ -37,7 +37,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let seen = Seen::by(&session, Viewer::Holder(invite));
     let profiles = arena.engine.profiles([&*session]).await?;
     let id = session.facts.id;
-    let challenge = arena.engine.challenges().get(&session.facts.challenge);
+    let challenges = arena.engine.challenges();
+    let challenge = challenges.get(&session.facts.challenge);
     let metadata = challenge.map(|challenge| challenge.metadata());
     let path = format!("/play/{invite}");
     let log = async |channel, name| Log::read(&arena, channel, viewer, visit.query.number(name)).await;

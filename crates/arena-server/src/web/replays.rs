@@ -30,7 +30,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         Ok::<_, Refusal>(record.game(number).map(|game| MatchView::of(tournaments, &look, game)))
     });
     let game = game.await?;
-    let names: Vec<&str> = replay.header.agents.iter().map(|agent| agent.name.as_str()).collect();
+    // What they are called in the tournament, rather than what they call themselves.
+    let names: Vec<&str> = match &game {
+        Some(game) => game.agents.iter().map(String::as_str).collect(),
+        None => replay.header.agents.iter().map(|agent| agent.name.as_str()).collect(),
+    };
     let path = format!("/tournaments/{id}/matches/{number}/replay");
     let at = |extension: &str| format!("{path}.{extension}");
     let (file, index, summary) = (at("jsonl"), at("index"), at("json"));

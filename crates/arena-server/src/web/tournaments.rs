@@ -94,7 +94,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (heading(&view))
                 @if is_going_on { (schedule(&record)) }
                 (standing(&record, |name| kept_agent(tournaments, &view, name)))
-                (embed(&base, &format!("{path}/standings.svg"), &path, "Ratings"))
+                @if total > 0 { (embed(&base, &format!("{path}/standings.svg"), &path, "Ratings")) }
                 @if !matches.is_empty() { (list_matches(&view, &matches)) }
                 (pager(&path, &query, (offset, MATCHES, total)))
                 (forms(&view))

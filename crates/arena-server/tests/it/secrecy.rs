@@ -344,13 +344,24 @@ impl Twin {
         for path in ["metadata", "challenges", "scoring"] {
             paths.push(format!("/api/{path}/{}", self.game.challenge));
         }
-        for page in ["/challenges", "/users/player-20", "/users/player-21"] {
+        for page in [
+            "/challenges",
+            "/users/player-20",
+            "/users/player-21",
+            "/users/player-21/rating.svg",
+            "/leaderboard.svg",
+            "/?players=humans",
+            "/admin",
+        ] {
             paths.push(page.to_owned());
         }
         paths.push(format!("/?challenge={}", self.game.challenge));
         paths.push(format!("/challenges/{}", self.game.challenge));
         let shown_to_all = (self.mode == Mode::Authenticated).then_some(&*invites[1]);
         paths.extend(viewers.iter().copied().chain(shown_to_all).map(|invite| format!("/play/{invite}")));
+        for part in ["replay", "events", "events?offset=1&limit=2", "events?offset=3"] {
+            paths.push(format!("/sessions/{session}/{part}"));
+        }
         for query in ["", "?from=viewer", "?operator=2&chat=1", &format!("?from={}", invites[1])] {
             paths.push(format!("/sessions/{session}{query}"));
         }

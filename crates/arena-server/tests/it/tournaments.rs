@@ -236,7 +236,9 @@ fn a_tournament_is_played_and_told_of() {
 
     let page = hall.client.get(&format!("/tournaments/{id}"));
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
-    for part in ["cup", "ada", "bob", "is-complete", "<svg", &format!("{base}/matches/4/replay"), "tournament.js"] {
+    for part in
+        ["cup", "ada", "bob", "is-complete", "<svg", &format!("/tournaments/{id}/matches/4/replay"), "tournament.js"]
+    {
         assert!(page.text().contains(part), "no {part}: {}", page.text());
     }
     assert!(!page.text().contains("secret-path") && page.body.len() < 100_000);
@@ -245,6 +247,18 @@ fn a_tournament_is_played_and_told_of() {
         assert!(page.text().contains(part) && !page.text().contains("secret-path"), "{path}: {}", page.text());
     }
     assert_eq!(hall.client.get("/tournaments/x").status, 404);
+    can_be_watched(&hall, &id);
+    let page = hall.client.get(&format!("/agents/{ada}"));
+    assert_eq!(page.status, 200, "{}", page.text());
+    for part in ["cup", "bob", "<svg", &format!("/agents/{ada}/rating.svg")] {
+        assert!(page.text().contains(part), "no {part}: {}", page.text());
+    }
+    assert!(!page.text().contains("secret-path"));
+    for picture in [format!("/agents/{ada}/rating.svg"), format!("/tournaments/{id}/standings.svg")] {
+        let answer = hall.client.get(&picture);
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/svg+xml")), "{picture}");
+        assert!(answer.text().contains("Elo"), "{picture}");
+    }
 
     let matches = hall.client.get(&format!("{base}/matches?limit=3&offset=1")).ok();
     assert_eq!((&matches["total"], matches["matches"].as_array().map(Vec::len)), (&json!(4), Some(3)));
@@ -274,6 +288,47 @@ fn a_tournament_is_played_and_told_of() {
     assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), &ada_key).refusal().0, 401);
     assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), known_admin_token().reveal()).refusal().0, 404);
 }
+
+/// The replay of match 2, as a browser asks for it: the page, the summary, and parts of the replay by its index.
+fn can_be_watched(hall: &Hall, id: &str) {
+    let path = format!("/tournaments/{id}/matches/2/replay");
+    let page = hall.client.get(&path);
+    assert_eq!(page.status, 200, "{}", page.text());
+    for part in ["Match 2: ", "ada", "/web/viewer.js", "/web/viewer.css", &format!("data-replay=\"{path}.jsonl\"")] {
+        assert!(page.text().contains(part), "no {part}: {}", page.text());
+    }
+    let range = |extension: &str, first: u64, behind: u64| {
+        let range = format!("bytes={first}-{}", behind - 1);
+        let answer = hall.client.request("GET", &format!("{path}.{extension}"), &[("range", &range)], b"");
+        assert_eq!(answer.status, 206, "{}", answer.text());
+        assert!(answer.header("content-range").is_some_and(|told| told.starts_with(&format!("bytes {first}-"))));
+        answer.body
+    };
+    let summary = hall.client.get(&format!("{path}.json")).ok();
+    let frames = summary["frames"].as_u64().expect("a number");
+    assert!(frames > 1 && summary["result"].is_object(), "{summary}");
+    let ends = |frame: u64| {
+        let entries = range("index", 8 * frame, 8 * frame + 16);
+        let offset =
+            |at: usize| u64::from_le_bytes(entries[at..at + 8].try_into().expect("eight bytes")) & 0xffff_ffff_ffff;
+        (offset(0), offset(8))
+    };
+    for frame in [0, frames - 1] {
+        let (begin, end) = ends(frame);
+        let line: Value = serde_json::from_slice(&range("jsonl", begin, end)).expect("a line");
+        assert_eq!(line.get("result").is_some(), frame == frames - 1, "{line}");
+    }
+    let whole = hall.client.get(&format!("{path}.jsonl"));
+    assert_eq!(whole.text(), hall.client.get(&format!("/api{path}")).text());
+    assert!(!whole.text().contains("secret-path"));
+    for missing in ["9", "0", "x"] {
+        let path = format!("/tournaments/{id}/matches/{missing}/replay");
+        assert_eq!(hall.client.get(&path).status, 404, "{path}");
+    }
+}
+
+/// What the viewer of a replay reads.
+const REPLAY_FILES: [&str; 3] = ["/matches/1/replay.jsonl", "/matches/1/replay.index", "/matches/1/replay.json"];
 
 #[test]
 fn nothing_tells_of_a_seed_before_the_end() {
@@ -305,7 +360,14 @@ fn nothing_tells_of_a_seed_before_the_end() {
         assert_eq!(hall.client.get(path).refusal(), (409, "TOURNAMENT_NOT_OVER".to_owned()), "{path}");
     }
     paths.extend(refused.clone());
-    paths.push(format!("/tournaments/{id}"));
+    for part in ["", "/standings.svg", "/matches/1/replay"].into_iter().chain(REPLAY_FILES) {
+        paths.push(format!("/tournaments/{id}{part}"));
+    }
+    for part in REPLAY_FILES {
+        assert_eq!(hall.client.get(&format!("/tournaments/{id}{part}")).status, 409, "{part}");
+    }
+    assert!(hall.client.get(&format!("/tournaments/{id}")).text().contains("Being played, and next"));
+    paths.extend(agents.iter().flat_map(|agent| [format!("/agents/{agent}"), format!("/agents/{agent}/rating.svg")]));
     paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/", "/tournaments", "/agents"].map(str::to_owned));
     paths.push(format!("/api/tournaments/{waiting}"));
     for path in &paths {

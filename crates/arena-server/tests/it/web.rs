@@ -91,11 +91,21 @@ fn every_link_of_every_page_leads_somewhere() {
         }
         seen.push(path);
     }
-    for expected in ["/challenges/chess", "/users/ada", "/style.css", "/web/page.js", "/tournaments", "/?challenge=psi"]
-    {
+    for expected in [
+        "/challenges/chess",
+        "/users/ada",
+        "/users/ada/rating.svg",
+        "/leaderboard.svg?challenge=psi",
+        "/?players=humans",
+        "/admin",
+        "/style.css",
+        "/web/page.js",
+        "/tournaments",
+        "/?challenge=psi",
+    ] {
         assert!(seen.iter().any(|path| path == expected), "nothing leads to {expected}: {seen:?}");
     }
-    assert!(seen.contains(&format!("/sessions/{session}")));
+    assert!(seen.contains(&format!("/sessions/{session}")) && seen.contains(&format!("/sessions/{session}/replay")));
 }
 
 #[test]
@@ -110,6 +120,14 @@ fn what_is_not_there_is_told_on_a_page() {
         (stranger, 404, "there is no such session"),
         ("/users/nobody", 404, "User not found"),
         ("/?sort=luck", 400, "sort must be one of"),
+        ("/?players=ghosts", 400, "players must be one of: humans, benchmark"),
+        ("/sessions/x/replay", 404, "there is no such session"),
+        ("/sessions/x/events", 404, "there is no such session"),
+        ("/users/nobody/rating.svg", 404, "User not found"),
+        ("/leaderboard.svg", 404, "there is nothing to be drawn yet"),
+        ("/leaderboard.svg?challenge=golf", 404, "Challenge not found"),
+        ("/agents/x", 404, "there is no agent of this id"),
+        ("/tournaments/x/matches/1/replay", 404, "there is no tournament of this id"),
         ("/web/none.js", 404, "there is no such file"),
         ("/challenges/psi?status=%ff", 400, "the query isn&#39;t valid UTF-8"),
     ] {
@@ -304,4 +322,147 @@ fn files_of_pages_are_sent_once() {
         let again = client.request("GET", path, &[("if-none-match", &tag)], b"");
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
     }
+}
+
+/// The events of a session on a page of them: channel and index of each.
+fn events(client: &Client, path: &str) -> Vec<String> {
+    let page = client.get(path).ok();
+    let events = page["events"].as_array().expect("a list").clone();
+    events
+        .iter()
+        .map(|event| format!("{} {}", event["channel"].as_str().expect("a text"), event["message"]["index"]))
+        .collect()
+}
+
+#[test]
+fn a_session_is_told_event_by_event_in_the_order_of_time() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    // Messages are told apart by the millisecond.
+    let wait = || std::thread::sleep(std::time::Duration::from_millis(2));
+    for (invite, user) in invites.iter().zip(["ada", "bob"]) {
+        wait();
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    for number in 1..=5 {
+        wait();
+        client.chat(&session, &invites[number % 2], &format!("word {number}")).ok();
+    }
+    let path = format!("/sessions/{session}/events");
+    let told = client.get(&path).ok();
+    assert!(!told.to_string().contains("private set is: {"), "{told}");
+    let watched = client.get(&format!("/sessions/{session}/replay"));
+    assert_eq!(watched.status, 409, "{}", watched.text());
+    keeps_the_rules(&watched, "a replay of a session that is being played");
+    for invite in &invites {
+        wait();
+        client.act(&session, invite, "guess", "101").ok();
+        wait();
+        client.chat(&session, invite, "I have guessed").ok();
+    }
+    let all = events(&client, &path);
+    let own = |channel: &str| all.iter().filter(|event| event.starts_with(channel)).cloned().collect::<Vec<_>>();
+    let numbered = |channel: &str, count: usize| (1..=count).map(|at| format!("{channel} {at}")).collect::<Vec<_>>();
+    assert_eq!(own("chat"), numbered("chat", 7));
+    assert_eq!(own("operator"), numbered("operator", all.len() - 7));
+    // The talk is between the deal and the guesses, and one of the guesses is between the last words.
+    let at = |event: &str| all.iter().position(|other| other == event).expect(event);
+    assert!(at("operator 2") < at("chat 1") && at("chat 5") < at("operator 3"), "{all:?}");
+    assert!(at("chat 6") < all.len() - 2 && all.last().is_some_and(|last| last == "chat 7"), "{all:?}");
+    // Pages of any size are the same events.
+    for limit in 1..=5 {
+        let pages = (0..all.len()).step_by(limit);
+        let parts = pages.flat_map(|offset| events(&client, &format!("{path}?offset={offset}&limit={limit}")));
+        assert_eq!(parts.collect::<Vec<_>>(), all, "{limit}");
+    }
+    assert_eq!(events(&client, &format!("{path}?offset=1000")), Vec::<String>::new());
+    let replay = page(&client, &format!("/sessions/{session}/replay"));
+    assert!(replay.contains(&format!("data-total=\"{}\"", all.len())) && replay.contains("/web/events.js"), "{replay}");
+    assert!(page(&client, &format!("/sessions/{session}")).contains(&format!("/sessions/{session}/replay")));
+}
+
+#[test]
+fn pictures_stand_alone_in_the_theme_that_is_asked_for() {
+    let host = Host::start();
+    let client = host.client();
+    play(&client, ["ada", "<b>bob</b>"]);
+    play(&client, ["ada", "<b>bob</b>"]);
+    for path in [
+        "/leaderboard.svg",
+        "/leaderboard.svg?challenge=psi",
+        "/leaderboard.svg?players=humans",
+        "/users/ada/rating.svg",
+    ] {
+        let answer = client.get(path);
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/svg+xml")), "{path}");
+        assert_eq!(answer.header("cache-control"), Some("public, max-age=60"), "{path}");
+        assert!(
+            answer.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'"))
+        );
+        let text = answer.text();
+        for part in ["<svg ", "<title>", "<desc>", "ecurity", "prefers-color-scheme"] {
+            assert!(text.contains(part), "{path} has no {part}: {text}");
+        }
+        assert!(!text.contains("<b>"), "{path}");
+        let tag = answer.header("etag").expect("a tag").to_owned();
+        assert_eq!(client.request("GET", path, &[("if-none-match", &tag)], b"").status, 304, "{path}");
+        let themed =
+            |theme: &str| client.get(&format!("{path}{}theme={theme}", if path.contains('?') { '&' } else { '?' }));
+        assert_ne!(themed("dark").text(), themed("light").text(), "{path}");
+        assert!(!themed("dark").text().contains("prefers-color-scheme"), "{path}");
+        assert_eq!(themed("pink").status, 400, "{path}");
+    }
+    let user = page(&client, "/users/ada");
+    for part in ["Over time", "Against others", "/users/ada/rating.svg", "&lt;b&gt;bob"] {
+        assert!(user.contains(part), "no {part}: {user}");
+    }
+}
+
+#[test]
+fn the_leaderboard_of_humans_leaves_models_out() {
+    let host = Host::start();
+    let client = host.client();
+    play(&client, ["ada", "bob"]);
+    client.post("/api/users", &json!({ "userId": "bob", "model": "some-model" })).ok();
+    let leaders = |path: &str| {
+        let page = page(&client, path);
+        page.split("id=\"leaders\"")
+            .nth(1)
+            .and_then(|rest| rest.split("id=\"latest\"").next())
+            .expect("a board")
+            .to_owned()
+    };
+    assert!(leaders("/").contains("/users/bob") && leaders("/").contains("/users/ada"));
+    assert!(!leaders("/?players=humans").contains("/users/bob") && leaders("/?players=humans").contains("/users/ada"));
+    assert!(leaders("/?players=benchmark").contains("Nobody of these is on the board yet."));
+}
+
+#[test]
+fn nobody_plays_against_a_house_that_is_not_there() {
+    let host = Host::start();
+    let client = host.client();
+    assert!(!page(&client, "/challenges/chess").contains("house bot"));
+    for (form, status, text) in [
+        ("against=house", 404, "this server has no bots that play this"),
+        ("against=me", 400, "against must be: house"),
+    ] {
+        let answer = send(&client, "/challenges/chess", form);
+        assert_eq!(answer.status, status);
+        assert!(keeps_the_rules(&answer, form).contains(text), "{}", answer.text());
+    }
+    assert_eq!(client.get("/api/challenges").ok()["total"], 0);
+}
+
+#[test]
+fn the_page_for_operators_holds_nothing_by_itself() {
+    let host = Host::start();
+    let client = host.client();
+    play(&client, ["ada", "bob"]);
+    let page = page(&client, "/admin");
+    assert!(page.contains("ADMIN_TOKEN") && page.contains("/web/admin.js") && !page.contains("bob"), "{page}");
+    assert!(client.get("/admin").header("set-cookie").is_none());
+    let metrics = client.get("/metrics");
+    let bytes = metrics.text().lines().find_map(|line| line.strip_prefix("arena_store_bytes ")).expect("a gauge");
+    assert!(bytes.parse::<u64>().is_ok_and(|bytes| bytes > 0), "{bytes}");
 }

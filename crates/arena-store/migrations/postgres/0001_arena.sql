@@ -27,11 +27,18 @@ CREATE TABLE sessions (
     attributions TEXT NOT NULL,        -- JSON list of [from seat, to seat, type]
     state        TEXT NOT NULL,        -- JSON object: what the operator remembers; secret until the end
     imported     BIGINT,               -- the import that brought it (audit.no); null for those that were played here
-    usage        TEXT NOT NULL         -- what players say that their play has cost: a JSON list by seat of
+    usage        TEXT NOT NULL,        -- what players say that their play has cost: a JSON list by seat of
                                        -- {total, reports: [{at, model, inputTokens, …}]}. Nobody verifies it; secret until the end
+    script       TEXT                  -- the version of the script that it is played by; null where the challenge is no script
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX sessions_id ON sessions (id);
 CREATE INDEX sessions_wake_at ON sessions (wake_at) WHERE wake_at IS NOT NULL;
+
+-- Scripts: challenges whose rules are files that anybody can write. A session is played to its end by the version it began with.
+CREATE TABLE scripts (
+    version TEXT PRIMARY KEY,          -- SHA-256 of source, in hexadecimal digits
+    source  TEXT NOT NULL              -- JSON object: files, the texts of all files that it is made of, by their paths
+);
 
 CREATE TABLE invites (
     code    TEXT PRIMARY KEY,          -- inv_ and a UUID

@@ -258,6 +258,7 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(),
     let seed = column(plan, |session| seed_bytes(session.facts.seed.as_ref()));
     let options = column(plan, |session| session.facts.options.to_string());
     let invites = column(plan, |session| codes_text(&session.facts.invites));
+    let script = column(plan, |session| session.facts.script.map(|script| script.to_string()));
     let state = column(plan, |session| session.state.as_str());
     let imported: Vec<Option<i64>> =
         plan.created.iter().map(|(_, _, import)| import.map(|import| import.0.cast_signed())).collect();
@@ -300,7 +301,7 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(),
             &created.no, &created.status, &challenge, &created.version, &created.wake_at, &created_at, &created.ended_at,
             &created.ending, &created.category, &created.deadline, &id, &seed, &options, &invites, &created.announced,
             &created.players, &created.scores, &created.attributions, &state, &imported,
-            &created.usage,
+            &created.usage, &script,
         ]),
         execute(client, &statements.update_sessions, updated.no.len(), [
             &updated.no, &before, &updated.status, &updated.version, &updated.wake_at, &updated.ended_at, &updated.ending,

@@ -293,10 +293,10 @@ statements! {
     /// Which of these invites sessions have.
     find_codes: "SELECT code FROM invites WHERE code = ANY($1)";
     insert_sessions: "INSERT INTO sessions (no, status, type, version, wake_at, created_at, ended_at, ending, category,
-             deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage)
+             deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage, script)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[],
              $9::text[], $10::int8[], $11::text[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[],
-             $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[])";
+             $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[], $22::text[])";
     update_sessions: "UPDATE sessions s SET status = u.status, version = u.version, wake_at = u.wake_at,
              ended_at = u.ended_at, ending = u.ending, category = u.category, deadline = u.deadline,
              announced = u.announced, players = u.players, scores = u.scores, attributions = u.attributions,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arena_model::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, SeatUsage, Seed,
-    Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Script, SeatUsage,
+    Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
 };
 use arena_store::{AuditEntry, Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
 use serde_json::json;
@@ -33,6 +33,7 @@ fn session(n: u64) -> Session {
         facts: Arc::new(SessionFacts {
             id,
             challenge: "psi".to_owned(),
+            script: None,
             created_at: Timestamp(1000 + n as i64),
             seed: Some(Seed([n as u8; 32])),
             options: json!({ "setSize": 3 }),
@@ -83,6 +84,7 @@ stories!(
     one_that_fails_does_not_hurt_those_it_shares_a_transaction_with,
     an_answer_is_given_once_and_forgotten_after_its_time,
     pages_are_the_same_whatever_was_removed_in_between,
+    a_script_is_kept_once_and_is_what_it_was,
 );
 
 async fn what_was_committed_is_there_after_a_restart(place: Place) {
@@ -210,6 +212,29 @@ async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
     let due = store.list_due(Timestamp(5004), 99).await.expect("readable");
     assert_eq!(due.iter().map(|due| due.at.0).collect::<Vec<_>>(), [5001, 5002, 5004]);
     assert_eq!(store.find_invite(session(3).facts.invites[0]).await.expect("readable"), None);
+}
+
+async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
+    let store = open(&place).await;
+    let script = Script::new(r#"{"files":{"main.js":"'\u0000' \"☃\" 􏿿0"}}"#.to_owned());
+    assert_eq!(store.find_script(script.version()).await.expect("readable"), None);
+    for _ in 0..2 {
+        store.keep_script(&script).await.expect("it is kept");
+    }
+    let mut session = session(1);
+    let mut facts = (*session.facts).clone();
+    facts.script = Some(script.version());
+    session.facts = facts.into();
+    create(&store, &session).await;
+    drop(store);
+    let store = open(&place).await;
+    assert_eq!(store.find_script(script.version()).await.expect("readable").as_ref(), Some(&script));
+    let stored = store.find_session(session.facts.id).await.expect("readable").expect("it is there");
+    assert_eq!(stored.session, session);
+    drop(store);
+    place.change("UPDATE scripts SET source = '{}'");
+    let damaged = open(&place).await.find_script(script.version()).await.expect_err("it is another one");
+    assert!(damaged.to_string().contains("another version"), "{damaged}");
 }
 
 #[test]

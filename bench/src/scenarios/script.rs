@@ -1,0 +1,78 @@
+//! Whole PSI games by the rules that are built in, in turn with the same games by a script that is written as for the reference server.
+
+use std::fs;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use crate::arguments::Arguments;
+use crate::crowd::{Round, Until};
+use crate::latency::median;
+use crate::psi::{Opposite, SCRIPT, Step, StepLatencies};
+use crate::report::{Goal, Report};
+use crate::scenarios::games::{latencies_json, round_json};
+use crate::server::ArenaFolder;
+
+const NAME: &str = "script";
+
+/// The script, which is also a test of `arena-script`.
+const FILES: [(&str, &str); 2] = [
+    ("challenge.json", include_str!("../../../crates/arena-script/tests/challenges/psi/challenge.json")),
+    ("index.ts", include_str!("../../../crates/arena-script/tests/challenges/psi/index.ts")),
+];
+
+/// Players at a time: enough to keep all cores busy, and few enough that a latency isn't a queue.
+const CONNECTIONS: usize = 4;
+
+/// Measures.
+///
+/// # Errors
+/// If a server doesn't come up or ends.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let work = arguments.work();
+    fs::create_dir_all(&work).with_context(|| format!("could not make {}", work.display()))?;
+    let scripts = tempfile::tempdir_in(&work).context("could not make a folder for the script")?;
+    let script = scripts.path().join(SCRIPT);
+    fs::create_dir(&script).context("could not make the script's folder")?;
+    for (name, text) in FILES {
+        fs::write(script.join(name), text).with_context(|| format!("could not write {name}"))?;
+    }
+    let path = fs::canonicalize(scripts.path()).context("the script's folder is gone")?;
+    let config = format!("[scripts]\nfolders = [{}]\n", json!(path));
+    let arena = ArenaFolder::new(&arguments.arena(), &work, Some(&config))?;
+    let arena = arena.start()?;
+    let crowd = arguments.crowd(CONNECTIONS);
+    let (length, rounds) = (arguments.round()?, arguments.rounds());
+    let warm_up = Until::Elapsed(length / 5);
+    let mut faults = crowd.play(&arena, Opposite::Arena, warm_up)?.faults;
+    faults.merge(crowd.play(&arena, Opposite::Script, warm_up)?.faults);
+
+    let (mut of_rules, mut of_script) = (Vec::new(), Vec::new());
+    for number in 1..=rounds {
+        eprintln!("script: round {number} of {rounds}");
+        of_rules.push(crowd.play(&arena, Opposite::Arena, Until::Elapsed(length))?);
+        of_script.push(crowd.play(&arena, Opposite::Script, Until::Elapsed(length))?);
+    }
+    let games = |rounds: &[Round]| median(rounds.iter().map(|round| round.games as f64 / round.spent.seconds));
+    let share = median(of_script.iter().zip(&of_rules).map(|(script, rules)| script.rate() / rules.rate()));
+    report.row(NAME, "games/s by a script", games(&of_script), "").note(format!("built in {:.0}", games(&of_rules)));
+    report.row(NAME, "share of what is built in", share * 100.0, "%").goal(Goal::AtLeast(50.0));
+    let mut latencies = StepLatencies::default();
+    of_script.iter().for_each(|round| latencies.merge(&round.latencies));
+    for step in [Step::Create, Step::Join, Step::Guess] {
+        report.p99(NAME, &format!("by a script: {}", step.name()), latencies.of(step).summary());
+    }
+    for round in of_script.iter().chain(&of_rules) {
+        faults.merge(round.faults.clone());
+    }
+    report.row(NAME, "errors", faults.count() as f64, "").goal(Goal::AtMost(0.0));
+    report.faults(NAME.to_owned(), &faults);
+    let detail = json!({
+        "script_rounds": of_script.iter().map(round_json).collect::<Vec<_>>(),
+        "built_in_rounds": of_rules.iter().map(round_json).collect::<Vec<_>>(),
+        "script_latencies": latencies_json(&latencies),
+    });
+    report.detail(NAME, "rounds", detail);
+    arena.terminate()?;
+    Ok(())
+}

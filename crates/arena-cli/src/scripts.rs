@@ -1,0 +1,42 @@
+//! Challenges that are folders with a script, for all commands that play them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arena_model::GameType;
+use arena_script::{Folder, Limits, Sandbox, ScriptChallenge};
+
+use crate::exit::{Exit, Failure};
+
+/// The verb, hidden from people, by which this program becomes a worker that runs scripts.
+pub const RUN: &str = "run-scripts";
+
+/// The program that runs scripts, which is this one, and its arguments.
+pub fn worker() -> Result<(PathBuf, Vec<OsString>), Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't find this program's file: {error}")))?;
+    Ok((program, vec![RUN.into()]))
+}
+
+/// The challenge in a folder.
+pub fn load(path: &Path) -> Result<ScriptChallenge, Failure> {
+    let (program, args) = worker()?;
+    let sandbox = Sandbox::new(program, args, Limits::default());
+    let loaded = Folder::read(path).map_err(|problem| vec![problem]);
+    loaded.and_then(|folder| ScriptChallenge::load(&folder, &sandbox)).map_err(|problems| {
+        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Failure::new(Exit::Usage, format_args!("{} can't be played:\n{}", path.display(), told.join("\n")))
+    })
+}
+
+/// Whether `name` is the path of a challenge's folder, rather than the name of a game.
+pub fn is_folder(name: &str) -> bool {
+    let path = Path::new(name);
+    path.is_dir() && (name.contains('/') || path.join("challenge.json").is_file())
+}
+
+/// The game that `name` means, if it is the path of a challenge's folder.
+pub fn find_game(name: &str) -> Option<Result<&'static GameType, Failure>> {
+    is_folder(name).then(|| load(Path::new(name)).map(|challenge| GameType::of_challenge(Arc::new(challenge))))
+}

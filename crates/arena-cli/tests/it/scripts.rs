@@ -1,0 +1,139 @@
+//! Challenges that are folders: hosted, changed, broken and taken away under a server that people play on.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use arena_testkit::Client;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Running, folder, run};
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-script/tests/challenges/coin");
+
+/// Copies the example to `folder`, with `from` being `to` in all of its files.
+fn write(folder: &Path, from: &str, to: &str) {
+    fs::create_dir_all(folder).unwrap();
+    for name in ["challenge.json", "index.js"] {
+        let text = fs::read_to_string(Path::new(EXAMPLE).join(name)).unwrap();
+        fs::write(folder.join(name), text.replace(from, to)).unwrap();
+    }
+}
+
+fn serve(data: &Path, challenges: Option<&Path>) -> (Running, Client) {
+    let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    if let Some(folder) = challenges {
+        args.extend(["--challenges", folder.to_str().unwrap()]);
+    }
+    let server = Running::start(&args);
+    let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    (server, client)
+}
+
+/// Asks until the answer is as wanted.
+fn wait_for(client: &Client, path: &str, wanted: impl Fn(&Value) -> bool) {
+    let start = Instant::now();
+    while !wanted(&client.get(path).json()) {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "{path} doesn't become what it should: {}",
+            client.get(path).text()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// What the operator has told player 1 so far.
+fn told(client: &Client, session: &str, invite: &str) -> Vec<String> {
+    let answer = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
+    let messages = answer["messages"].as_array().unwrap();
+    messages.iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folders_end() {
+    let (data, challenges) = (folder(), folder());
+    let pennies = challenges.path().join("pennies");
+    write(&pennies, "", "");
+    let (mut server, client) = serve(data.path(), Some(challenges.path()));
+    assert_eq!(client.get("/api/metadata/pennies").ok()["players"], 2);
+    let (first, invites) = client.create("pennies");
+    client.join(&invites[0]).ok();
+    let version = |session: &str| {
+        let page = client.get("/api/challenges/pennies").ok();
+        let sessions = page["challenges"].as_array().unwrap();
+        let found = sessions.iter().find(|each| each["id"] == session).unwrap();
+        found["scriptVersion"].as_str().unwrap().to_owned()
+    };
+    let old = version(&first);
+    assert_eq!(old.len(), 64);
+
+    // What is broken isn't hosted, and what was there stays.
+    fs::write(pennies.join("index.js"), "export const createChallenge = (;").unwrap();
+    // Something else that is new shows when the folders were looked at.
+    write(&challenges.path().join("other"), "Matching Pennies", "Other");
+    wait_for(&client, "/api/metadata", |all| all["other"]["name"] == "Other");
+    client.create("pennies");
+
+    write(&pennies, "You are player", "You sit at");
+    write(&pennies, "Matching Pennies", "Pennies");
+    write(&challenges.path().join("clash"), "", "");
+    fs::rename(challenges.path().join("clash"), challenges.path().join("psi")).unwrap();
+    wait_for(&client, "/api/metadata/pennies", |metadata| metadata["name"] == "Pennies");
+    let (second, _) = client.create("pennies");
+    assert_ne!(version(&second), old);
+    assert_eq!(client.get("/api/metadata/psi").ok()["name"], "Private Set Intersection");
+    fs::remove_dir_all(&pennies).unwrap();
+    wait_for(&client, "/api/metadata", |all| all.get("pennies").is_none());
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    let log = server.said();
+    assert!(log.contains("pennies/index.js:1: "), "{log}");
+    assert!(log.contains("`psi` is the name of a built-in challenge"), "{log}");
+
+    let (mut server, client) = serve(data.path(), None);
+    client.join(&invites[1]).ok();
+    client.act(&first, &invites[0], "show", "heads").ok();
+    client.act(&first, &invites[1], "show", "heads").ok();
+    let told = told(&client, &first, &invites[0]);
+    assert_eq!(told.first().map(String::as_str), Some("You are player 1."));
+    assert!(told.last().unwrap().starts_with("Game ended."), "{told:?}");
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+}
+
+#[test]
+fn a_call_that_fails_refuses_the_action_and_tells_the_owner() {
+    let (data, challenges) = (folder(), folder());
+    let pennies = challenges.path().join("pennies");
+    write(
+        &pennies,
+        "const { shown } = this.gameState;",
+        "if (content === \"heads\") null.x;\nconst { shown } = this.gameState;",
+    );
+    let (mut server, client) = serve(data.path(), Some(&pennies));
+    let (session, invites) = client.create("pennies");
+    invites.iter().for_each(|invite| drop(client.join(invite).ok()));
+    let (status, refusal) = client.act(&session, &invites[0], "show", "heads").refusal();
+    assert_eq!((status, refusal.as_str()), (400, "CHALLENGE_FAILED"));
+    client.act(&session, &invites[0], "show", "tails").ok();
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    let log = server.said();
+    assert!(
+        log.contains("challenge pennies failed on message show: TypeError: cannot read property 'x' of null"),
+        "{log}"
+    );
+    assert!(log.contains("at message (index.js:31)"), "{log}");
+}
+
+#[test]
+fn a_folder_is_a_game_of_matches() {
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/python/psi.py");
+    let psi = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-script/tests/challenges/psi");
+    let result = run(&["match", "run", psi, "--agent", agent, "--agent", agent, "--json", "--seed", "4"]).json();
+    assert_eq!(result["game"], "psi", "{result}");
+    let refused = run(&["match", "run", "./nowhere", "--agent", agent, "--agent", agent]);
+    assert!(refused.stderr.starts_with("error: there is no game `./nowhere`"), "{}", refused.stderr);
+}

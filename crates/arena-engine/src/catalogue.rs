@@ -1,0 +1,98 @@
+//! What an arena hosts, and what it goes on playing although it is hosted no more.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use arena_model::{ChallengeType, Script, ScriptVersion, SessionFacts};
+use arena_store::{CommitError, Store};
+use parking_lot::{Mutex, RwLock};
+
+use crate::request::EngineError;
+
+/// Challenge types by id.
+pub type Hosted = BTreeMap<String, Arc<dyn ChallengeType>>;
+
+/// Makes the challenge type called by a name of a script that was kept, or says why it can't.
+pub type Revive = dyn Fn(&str, Script) -> Result<Arc<dyn ChallengeType>, String> + Send + Sync;
+
+/// Versions of scripts that stay in memory although they are hosted no more.
+const PAST: usize = 256;
+
+/// The challenge types of an engine.
+pub(crate) struct Catalogue {
+    hosted: RwLock<Arc<Hosted>>,
+    revive: Box<Revive>,
+    /// Scripts that sessions began with, and that aren't those of today.
+    past: Mutex<HashMap<(String, ScriptVersion), Arc<dyn ChallengeType>>>,
+    /// The versions that the store surely has.
+    kept: Mutex<BTreeSet<ScriptVersion>>,
+}
+
+impl Catalogue {
+    pub(crate) fn new(challenges: impl IntoIterator<Item = Arc<dyn ChallengeType>>, revive: Box<Revive>) -> Catalogue {
+        let hosted = challenges.into_iter().map(|challenge| (challenge.id().to_owned(), challenge)).collect();
+        Catalogue { hosted: RwLock::new(Arc::new(hosted)), revive, past: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// Those that new sessions can be of, as they are now.
+    pub(crate) fn hosted(&self) -> Arc<Hosted> {
+        Arc::clone(&self.hosted.read())
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Hosted)) {
+        change(Arc::make_mut(&mut self.hosted.write()));
+    }
+
+    /// The one that a new session is to be of.
+    pub(crate) fn find(&self, id: &str) -> Result<Arc<dyn ChallengeType>, EngineError> {
+        self.hosted().get(id).cloned().ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
+    }
+
+    /// The one that a session is played by: of a script the version that it began with.
+    pub(crate) async fn of(&self, facts: &SessionFacts, store: &Store) -> Result<Arc<dyn ChallengeType>, EngineError> {
+        let id = &facts.challenge;
+        let Some(version) = facts.script else { return self.find(id) };
+        let hosted = self.hosted().get(id).cloned();
+        if let Some(hosted) = hosted.filter(|hosted| hosted.script().map(Script::version) == Some(version)) {
+            return Ok(hosted);
+        }
+        let key = (id.clone(), version);
+        let known = self.past.lock().get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let missing = |reason: String| EngineError::NoScript { challenge: id.clone(), version, reason };
+        let script =
+            store.find_script(version).await?.ok_or_else(|| missing("this arena doesn't have it".to_owned()))?;
+        let revived = (self.revive)(id, script).map_err(missing)?;
+        let mut past = self.past.lock();
+        if past.len() >= PAST {
+            past.clear();
+        }
+        past.insert(key, Arc::clone(&revived));
+        Ok(revived)
+    }
+
+    /// Sees to it that a session which begins now can be continued after a restart.
+    pub(crate) async fn keep(&self, challenge: &dyn ChallengeType, store: &Store) -> Result<(), EngineError> {
+        let Some(script) = challenge.script() else { return Ok(()) };
+        if self.kept.lock().contains(&script.version()) {
+            return Ok(());
+        }
+        match store.keep_script(script).await {
+            Ok(()) => {
+                self.kept.lock().insert(script.version());
+                Ok(())
+            }
+            Err(CommitError::Unavailable(error)) => Err(error.into()),
+            Err(CommitError::Conflict | CommitError::Answered(_)) => Err(EngineError::Contended),
+        }
+    }
+}
+
+/// Lets rules decide that may take a while, so that what else the thread has to do goes on elsewhere.
+pub(crate) fn decide_by<T>(challenge: &dyn ChallengeType, decide: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let others_can = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if challenge.is_slow() && others_can { tokio::task::block_in_place(decide) } else { decide() }
+}

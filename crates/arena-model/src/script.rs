@@ -1,0 +1,66 @@
+//! Scripts: challenges whose rules are files that anybody can write, known by what is in them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::{IdError, hex};
+
+/// What a script is known by: the SHA-256 of its files. Other files are another version.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScriptVersion([u8; 32]);
+
+impl fmt::Display for ScriptVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0))
+    }
+}
+
+impl fmt::Debug for ScriptVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ScriptVersion({self})")
+    }
+}
+
+impl Serialize for ScriptVersion {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromStr for ScriptVersion {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<ScriptVersion, IdError> {
+        hex::decode(text)
+            .map(ScriptVersion)
+            .ok_or_else(|| IdError::expected("the version of a script (64 hexadecimal digits)"))
+    }
+}
+
+/// A script as it is kept: all that its challenge can be made of again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    version: ScriptVersion,
+    source: Arc<str>,
+}
+
+impl Script {
+    /// The script that is written down in `source`, in whatever form those have who make challenges of scripts.
+    pub fn new(source: String) -> Script {
+        Script { version: ScriptVersion(Sha256::digest(source.as_bytes()).into()), source: source.into() }
+    }
+
+    /// What it is known by: the SHA-256 of its source.
+    pub fn version(&self) -> ScriptVersion {
+        self.version
+    }
+
+    /// Its files, as one text.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}

@@ -1,0 +1,634 @@
+//! Scripts as challenge types: what goes into a call of a script, and what may come out of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arena_model::{
+    Attribution, ChallengeMetadata, ChallengeType, InviteCode, Method, Operator, OptionsError, Rejection, RestoreError,
+    Score, Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+
+use crate::metadata::{self, Described};
+use crate::wire::{Attributed, Done, Failure, Reply, Said, Scored};
+use crate::{Folder, Problem, Sandbox};
+
+/// The code of actions on which a script fails.
+const FAILED: &str = "CHALLENGE_FAILED";
+
+/// Longest code and longest message of a refusal, in bytes.
+const CODE_BYTES: usize = 100;
+const MESSAGE_BYTES: usize = 2000;
+
+/// Longest type of an attribution, in bytes, and most of them in a session.
+const KIND_BYTES: usize = 100;
+const ATTRIBUTIONS: usize = 1000;
+
+/// Largest score, either way: as imports have it.
+const LARGEST_SCORE: f64 = 1e9;
+
+/// Longest deadline, in milliseconds: a year.
+const LONGEST_MS: i64 = 365 * 24 * 3600 * 1000;
+
+/// A call on which a script failed: not a refusal, but something that its author has to put right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The challenge.
+    pub challenge: String,
+    /// In which session.
+    pub session: SessionId,
+    /// What was being done: `create`, `join`, `message guess` or `deadline`.
+    pub call: String,
+    /// What went wrong.
+    pub message: String,
+    /// Where, in the author's lines, if it is known: an `at …` line per function.
+    pub stack: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed on {}: {}", self.challenge, self.call, self.message)?;
+        if self.stack.is_empty() { Ok(()) } else { write!(f, "\n{}", self.stack) }
+    }
+}
+
+/// Who is told of faults.
+type Listener = dyn Fn(&Fault) + Send + Sync;
+
+/// A challenge whose rules are a script.
+#[derive(Clone)]
+pub struct ScriptChallenge {
+    rules: Arc<Rules>,
+    /// The options of new sessions.
+    options: Map<String, Value>,
+}
+
+struct Rules {
+    id: String,
+    described: Described,
+    script: Script,
+    sandbox: Sandbox,
+    listener: Box<Listener>,
+}
+
+/// What a script is kept as: its files, which alone its version depends on.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    files: BTreeMap<String, String>,
+}
+
+impl ScriptChallenge {
+    /// The challenge that a folder is. It is played through up to its start, so that what can't be played isn't hosted.
+    ///
+    /// # Errors
+    /// All that is wrong with the folder.
+    pub fn load(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
+        let text = folder.files.get(metadata::FILE).map_or("", String::as_str);
+        let described = metadata::read(text);
+        let code = folder.files.iter().filter(|(path, _)| *path != metadata::FILE);
+        let used = sandbox.inspect(&code.map(|(path, text)| (path.clone(), text.clone())).collect());
+        let (described, used) = match (described, used) {
+            (Ok(described), Ok(used)) => (described, used),
+            (described, used) => {
+                let problems = described.err().into_iter().chain(used.err());
+                return Err(problems.flatten().collect());
+            }
+        };
+        let files: BTreeMap<String, String> = folder
+            .files
+            .iter()
+            .filter(|(path, _)| *path == metadata::FILE || used.contains(path))
+            .map(|(path, text)| (path.clone(), text.clone()))
+            .collect();
+        let source = serde_json::to_string(&Kept { files }).expect("texts are JSON");
+        let challenge = ScriptChallenge::of(&folder.id, described, Script::new(source), sandbox);
+        challenge.rehearse()?;
+        Ok(challenge)
+    }
+
+    /// The challenge that was called `id` when it was kept, of which `script` is what was kept.
+    ///
+    /// # Errors
+    /// If it wasn't kept by this program, or by one that let other things pass.
+    pub fn revive(id: &str, script: Script, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
+        let kept: Kept = serde_json::from_str(script.source())
+            .map_err(|error| vec![Problem::of(id, format!("isn't a script as it is kept: {error}"))])?;
+        let described = metadata::read(kept.files.get(metadata::FILE).map_or("", String::as_str))?;
+        Ok(ScriptChallenge::of(id, described, script, sandbox))
+    }
+
+    fn of(id: &str, described: Described, script: Script, sandbox: &Sandbox) -> ScriptChallenge {
+        let options = described.options.clone();
+        let listener: Box<Listener> = Box::new(|fault| {
+            let Fault { challenge, session, call, message, stack } = fault;
+            tracing::warn!(%challenge, %session, %call, %stack, "challenge {challenge} failed on {call}: {message}");
+        });
+        let rules = Rules { id: id.to_owned(), described, script, sandbox: sandbox.clone(), listener };
+        ScriptChallenge { rules: Arc::new(rules), options }
+    }
+
+    /// The same, with an arena's options for it.
+    ///
+    /// # Errors
+    /// If one isn't an option of the challenge.
+    pub fn with_options(mut self, options: &Map<String, Value>) -> Result<ScriptChallenge, OptionsError> {
+        for (name, value) in options {
+            let Some(option) = self.options.get_mut(name) else {
+                let known = listed(self.rules.described.options.keys());
+                return Err(OptionsError(format!("unknown option `{name}`, there are: {known}")));
+            };
+            *option = value.clone();
+        }
+        Ok(self)
+    }
+
+    /// The same, with `listener` being told of each fault, instead of the log.
+    pub fn with_listener(self, listener: impl Fn(&Fault) + Send + Sync + 'static) -> ScriptChallenge {
+        let Rules { id, described, script, sandbox, .. } = &*self.rules;
+        let rules = Rules {
+            id: id.clone(),
+            described: described.clone(),
+            script: script.clone(),
+            sandbox: sandbox.clone(),
+            listener: Box::new(listener),
+        };
+        ScriptChallenge { rules: Arc::new(rules), options: self.options }
+    }
+
+    /// Lets all players join, and compares what the folder says of the challenge with what its script does.
+    fn rehearse(&self) -> Result<(), Vec<Problem>> {
+        let script = self.file();
+        let id = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
+        let players = self.metadata().players;
+        let invites = (1..=players).map(|number| format!("inv_{}", id(number)).parse().expect("an invite"));
+        let facts = SessionFacts {
+            id: id(0).parse().expect("a session's id"),
+            challenge: self.rules.id.clone(),
+            script: None,
+            created_at: Timestamp(0),
+            seed: Some(Seed::from_number(0)),
+            options: Value::Object(self.options.clone()),
+            invites: invites.collect(),
+        };
+        let mut session = ScriptOperator::new(&self.rules, &facts);
+        let mut standing = Standing::at_start(players);
+        for joined in 0..=players {
+            let call = match joined {
+                0 => Call::Create,
+                number => Call::Join(facts.invites[number - 1]),
+            };
+            let asked = match joined {
+                0 => "a rehearsal of create".to_owned(),
+                number => format!("a rehearsal of join, by player {number} of the {players} in challenge.json,"),
+            };
+            let done = match session.ask(&call, &standing, Timestamp(0), joined as u64) {
+                Ok(done) => done,
+                Err(Wrong::Refused(rejection)) => {
+                    let message = format!("{asked} is refused: {} ({})", rejection.message, rejection.code);
+                    return Err(vec![Problem::of(&script, message)]);
+                }
+                Err(Wrong::Failed(Failure { message, stack })) => {
+                    let stack = if stack.is_empty() { String::new() } else { format!("\n{stack}") };
+                    return Err(vec![Problem::of(&script, format!("{asked} fails: {message}{stack}"))]);
+                }
+            };
+            if joined == players {
+                return self.compare(&done).map_err(|message| vec![Problem::of(&script, message)]);
+            }
+            standing = standing.after(&done, joined);
+        }
+        Ok(())
+    }
+
+    fn compare(&self, done: &Done) -> Result<(), String> {
+        let ChallengeMetadata { players, methods, .. } = self.metadata();
+        if done.status.as_deref() == Some("open") {
+            return Err(format!(
+                "when all {players} players of challenge.json have joined, state.status is still \"open\": does the script expect more of them?"
+            ));
+        }
+        let Some(handles) = &done.handles else { return Ok(()) };
+        if let Some(Method { name, .. }) = methods.iter().find(|method| !handles.contains(&method.name)) {
+            return Err(format!(
+                "challenge.json has the method `{name}`, but the script calls no handle(\"{name}\", …)"
+            ));
+        }
+        match handles.iter().find(|name| !methods.iter().any(|method| method.name == **name)) {
+            Some(name) => Err(format!(
+                "the script handles `{name}`, but challenge.json has no such method, so nobody can call it"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Where problems of the script as a whole are told.
+    fn file(&self) -> String {
+        if self.rules.files().contains_key("index.ts") { "index.ts".to_owned() } else { "index.js".to_owned() }
+    }
+}
+
+impl Rules {
+    /// All files but the one that describes the challenge.
+    fn files(&self) -> BTreeMap<String, String> {
+        let kept: Kept = serde_json::from_str(self.script.source()).expect("it has been read before");
+        let mut files = kept.files;
+        files.remove(metadata::FILE);
+        files
+    }
+}
+
+impl ChallengeType for ScriptChallenge {
+    fn id(&self) -> &str {
+        &self.rules.id
+    }
+
+    fn metadata(&self) -> &ChallengeMetadata {
+        &self.rules.described.metadata
+    }
+
+    fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
+        let mut options = self.options.clone();
+        for (name, value) in overrides {
+            let overridable = &self.rules.described.overridable;
+            if !overridable.contains(name) {
+                let (id, allowed) = (&self.rules.id, listed(overridable));
+                return Err(OptionsError(format!(
+                    "option {name} can't be set for a session of {id}; allowed: {allowed}"
+                )));
+            }
+            options.insert(name.clone(), value.clone());
+        }
+        Ok(Value::Object(options))
+    }
+
+    fn script(&self) -> Option<&Script> {
+        Some(&self.rules.script)
+    }
+
+    fn is_slow(&self) -> bool {
+        true
+    }
+
+    fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        let mut operator = ScriptOperator::new(&self.rules, facts);
+        let standing = Standing::at_start(facts.invites.len());
+        operator.run(&Call::Create, &standing, facts.created_at, 0)?;
+        Ok(Box::new(operator))
+    }
+
+    fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
+        let state = RawValue::from_string(state.to_owned())
+            .map_err(|source| RestoreError { challenge: self.rules.id.clone(), source })?;
+        Ok(Box::new(ScriptOperator { state, ..ScriptOperator::new(&self.rules, facts) }))
+    }
+}
+
+fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// A session's rules between two calls.
+struct ScriptOperator {
+    rules: Arc<Rules>,
+    session: SessionId,
+    created_at: Timestamp,
+    invites: Vec<InviteCode>,
+    options: Value,
+    seed: Seed,
+    state: Box<RawValue>,
+}
+
+/// What a script is called for.
+enum Call<'c> {
+    Create,
+    Join(InviteCode),
+    Message { from: InviteCode, method: &'c str, content: &'c str },
+    Deadline,
+}
+
+impl Call<'_> {
+    fn told(&self) -> String {
+        match self {
+            Call::Create => "create".to_owned(),
+            Call::Join(_) => "join".to_owned(),
+            Call::Message { method, .. } => format!("message {method}"),
+            Call::Deadline => "deadline".to_owned(),
+        }
+    }
+}
+
+/// How a session stands before a call, in the words of the wire.
+struct Standing {
+    status: &'static str,
+    scores: Vec<Scored>,
+    players: Vec<String>,
+    attributions: Vec<Attributed>,
+}
+
+impl Standing {
+    fn at_start(seats: usize) -> Standing {
+        let nothing = Scored { security: 0.0, utility: 0.0 };
+        Standing { status: "open", scores: vec![nothing; seats], players: Vec::new(), attributions: Vec::new() }
+    }
+
+    /// `joined`: how many have.
+    fn after(self, done: &Done, joined: usize) -> Standing {
+        let players = done.players.iter().take(joined).cloned().collect();
+        Standing { scores: done.scores.clone(), players, attributions: done.attributions.clone(), ..self }
+    }
+
+    /// `seated`: how many players the script knows of.
+    fn of(table: &Table<'_>, status: &'static str, seated: usize) -> Standing {
+        let players = table.players();
+        let scored = |score: &Score| Scored { security: score.security, utility: score.utility };
+        let attributed = |attribution: &Attribution| Attributed {
+            from: players[attribution.from.0].to_string(),
+            to: players[attribution.to.0].to_string(),
+            kind: attribution.kind.clone(),
+        };
+        Standing {
+            status,
+            scores: table.scores().iter().map(scored).collect(),
+            players: players.iter().take(seated).map(ToString::to_string).collect(),
+            attributions: table.attributions().iter().map(attributed).collect(),
+        }
+    }
+}
+
+/// The JSON that `session.js` reads.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Input<'i> {
+    kind: &'static str,
+    now: i64,
+    random: [u32; 4],
+    private_seed: String,
+    options: &'i Value,
+    challenge: Stored<'i>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invite: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<Message<'i>>,
+}
+
+/// A session as the reference server stores it. Whose invites the free seats have is nothing that a script has to know, nor who the
+/// players are.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored<'i> {
+    id: String,
+    name: &'i str,
+    created_at: i64,
+    challenge_type: &'i str,
+    invites: Vec<String>,
+    state: StoredState<'i>,
+    game_state: &'i RawValue,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredState<'i> {
+    status: &'i str,
+    scores: &'i [Scored],
+    players: &'i [String],
+    player_identities: Map<String, Value>,
+    attributions: &'i [Attributed],
+}
+
+#[derive(Serialize)]
+struct Message<'i> {
+    channel: String,
+    from: String,
+    to: &'static str,
+    content: &'i str,
+    #[serde(rename = "type")]
+    method: &'i str,
+    timestamp: i64,
+}
+
+/// Why a call comes to nothing.
+enum Wrong {
+    Refused(Rejection),
+    Failed(Failure),
+}
+
+impl ScriptOperator {
+    fn new(rules: &Arc<Rules>, facts: &SessionFacts) -> ScriptOperator {
+        ScriptOperator {
+            rules: Arc::clone(rules),
+            session: facts.id,
+            created_at: facts.created_at,
+            invites: facts.invites.clone(),
+            options: facts.options.clone(),
+            seed: facts.dealt_from().clone(),
+            state: to_raw_value(&Map::new()).expect("an empty object is JSON"),
+        }
+    }
+
+    /// Calls the script. What it says is within all limits; what it means is left to the caller.
+    fn ask(&mut self, call: &Call<'_>, standing: &Standing, now: Timestamp, transition: u64) -> Result<Done, Wrong> {
+        let failed = |message: String| Wrong::Failed(Failure { message, ..Failure::default() });
+        let mut rng = self.seed.rng(&format!("script/random/{transition}"));
+        let hidden = || "inv_hidden".to_owned();
+        let mut invites: Vec<String> = standing.players.clone();
+        invites.resize_with(self.invites.len(), hidden);
+        let (kind, invite, message) = match call {
+            Call::Create => ("create", None, None),
+            Call::Join(invite) => ("join", Some(invite.to_string()), None),
+            Call::Deadline => ("deadline", None, None),
+            Call::Message { from, method, content } => {
+                let message = Message {
+                    channel: format!("challenge_{}", self.session),
+                    from: from.to_string(),
+                    to: "operator",
+                    content,
+                    method,
+                    timestamp: now.0,
+                };
+                ("message", None, Some(message))
+            }
+        };
+        let input = Input {
+            kind,
+            now: now.0,
+            random: [(); 4].map(|()| rng.below(1 << 32) as u32),
+            private_seed: self.seed.derive("script/private").reveal(),
+            options: &self.options,
+            challenge: Stored {
+                id: self.session.to_string(),
+                name: &self.rules.id,
+                created_at: self.created_at.0,
+                challenge_type: &self.rules.id,
+                invites,
+                state: StoredState {
+                    status: standing.status,
+                    scores: &standing.scores,
+                    players: &standing.players,
+                    player_identities: Map::new(),
+                    attributions: &standing.attributions,
+                },
+                game_state: &self.state,
+            },
+            invite,
+            message,
+        };
+        let input = serde_json::to_string(&input).expect("numbers, texts and JSON are JSON");
+        let rules = &self.rules;
+        let mut done = match rules.sandbox.call(&rules.script, || rules.files(), input) {
+            Reply::Done(done) => *done,
+            Reply::Refused(refused) => {
+                let (code, message) = (cut(refused.code, CODE_BYTES), cut(refused.message, MESSAGE_BYTES));
+                return Err(Wrong::Refused(Rejection { code, message }));
+            }
+            Reply::Failed(failure) => return Err(Wrong::Failed(failure)),
+        };
+        let limits = rules.sandbox.limits();
+        let (count, bytes) = (done.messages.len(), done.messages.iter().map(|said| said.content.len()).sum::<usize>());
+        if count > limits.messages {
+            return Err(failed(format!("sends {count} messages at once; at most {} are allowed", limits.messages)));
+        }
+        if bytes > limits.output_bytes {
+            return Err(failed(format!("sends {bytes} bytes at once; at most {} are allowed", limits.output_bytes)));
+        }
+        let bytes = done.game_state.get().len();
+        if bytes > limits.output_bytes {
+            return Err(failed(format!(
+                "gameState has grown to {bytes} bytes; at most {} are kept",
+                limits.output_bytes
+            )));
+        }
+        for line in done.log.drain(..) {
+            tracing::debug!(challenge = %rules.id, session = %self.session, "challenge {} says: {line}", rules.id);
+        }
+        self.state = std::mem::replace(&mut done.game_state, to_raw_value(&()).expect("null is JSON"));
+        Ok(done)
+    }
+
+    /// [`ScriptOperator::ask`], with faults being told to whom they concern.
+    fn run(
+        &mut self,
+        call: &Call<'_>,
+        standing: &Standing,
+        now: Timestamp,
+        transition: u64,
+    ) -> Result<Done, Rejection> {
+        self.ask(call, standing, now, transition).map_err(|wrong| match wrong {
+            Wrong::Refused(rejection) => rejection,
+            Wrong::Failed(failure) => self.fail(call, failure),
+        })
+    }
+
+    /// Tells the owner what went wrong, and makes of it what a player is told.
+    fn fail(&self, call: &Call<'_>, Failure { message, stack }: Failure) -> Rejection {
+        let challenge = self.rules.id.clone();
+        let (message, stack) = (cut(message, MESSAGE_BYTES), cut(stack, MESSAGE_BYTES));
+        (self.rules.listener)(&Fault { challenge, session: self.session, call: call.told(), message, stack });
+        Rejection::new(FAILED, "The challenge failed, and nothing has changed. The arena's owner is told why.")
+    }
+
+    /// One call, with what comes of it put on the table.
+    fn play(&mut self, table: &mut Table<'_>, call: &Call<'_>, standing: &Standing) -> Result<(), Rejection> {
+        let done = self.run(call, standing, table.now(), table.transition())?;
+        self.put(table, done).map_err(|message| self.fail(call, Failure { message, ..Failure::default() }))
+    }
+
+    /// Puts what a script says on the table, or tells what is impossible about it.
+    fn put(&self, table: &mut Table<'_>, done: Done) -> Result<(), String> {
+        let seat_of = |name: &str| {
+            let seat = table.players().iter().position(|player| player.to_string() == name);
+            seat.map(Seat).ok_or_else(|| format!("{name:?} isn't a player who has joined"))
+        };
+        if done.scores.len() != table.size() {
+            return Err(format!(
+                "state.scores has {} entries, not one for each of {} seats",
+                done.scores.len(),
+                table.size()
+            ));
+        }
+        if done.scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
+            return Err(format!("state.scores has a number beyond {LARGEST_SCORE:e}"));
+        }
+        if done.attributions.len() > ATTRIBUTIONS {
+            return Err(format!("state.attributions has more than {ATTRIBUTIONS} entries"));
+        }
+        let mut attributions = Vec::with_capacity(done.attributions.len());
+        for Attributed { from, to, kind } in done.attributions {
+            if kind.len() > KIND_BYTES {
+                return Err(format!("state.attributions has a type of more than {KIND_BYTES} bytes"));
+            }
+            attributions.push(Attribution { from: seat_of(&from)?, to: seat_of(&to)?, kind });
+        }
+        let is_full = table.players().len() == table.size();
+        match done.status.as_deref() {
+            Some("ended") if !is_full => return Err("the game ends before all players have joined".to_owned()),
+            Some("open") if is_full => {
+                return Err("all players have joined, but state.status is still \"open\"".to_owned());
+            }
+            Some("open" | "active" | "ended") => {}
+            other => {
+                let told = other.map_or("absent".to_owned(), |other| format!("{other:?}"));
+                return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {told}"));
+            }
+        }
+        let mut posts = Vec::with_capacity(done.messages.len());
+        for Said { channel, content, to } in done.messages {
+            posts.push((channel == "chat", content, to.as_deref().map(seat_of).transpose()?));
+        }
+        match done.deadline {
+            None => {}
+            Some(None) => table.clear_deadline(),
+            Some(Some(ms)) if ms <= LONGEST_MS => table.set_deadline_in(ms),
+            Some(Some(ms)) => return Err(format!("a deadline in {ms} ms is more than a year away")),
+        }
+        for (seat, score) in done.scores.iter().enumerate() {
+            *table.score(Seat(seat)) = Score { security: score.security, utility: score.utility };
+        }
+        table.set_attributions(attributions);
+        for post in posts {
+            match post {
+                (true, content, to) => table.say(to, content),
+                (false, content, Some(to)) => table.send(to, content),
+                (false, content, None) => table.broadcast(content),
+            }
+        }
+        if done.status.as_deref() == Some("ended") {
+            table.end();
+        }
+        Ok(())
+    }
+}
+
+impl Operator for ScriptOperator {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        let standing = Standing::of(table, "open", seat.0);
+        self.play(table, &Call::Join(table.player(seat)), &standing)
+    }
+
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
+        let standing = Standing::of(table, "active", table.size());
+        self.play(table, &Call::Message { from: table.player(seat), method, content }, &standing)
+    }
+
+    fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        let standing = Standing::of(table, "active", table.size());
+        self.play(table, &Call::Deadline, &standing)
+    }
+
+    fn serialize(&self) -> String {
+        self.state.get().to_owned()
+    }
+}
+
+/// The text, or as much of it as has room.
+fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,171 @@
+//! `challenge.json`: what is told about a challenge, read strictly, with errors that name the field and its line.
+
+use std::collections::BTreeSet;
+
+use arena_model::{Author, ChallengeMetadata, Method};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::Problem;
+
+/// The file.
+pub(crate) const FILE: &str = "challenge.json";
+
+/// Most players of a challenge.
+const PLAYERS: usize = 100;
+
+/// All that the file says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Described {
+    pub(crate) metadata: ChallengeMetadata,
+    /// What the script is given as options, unless the arena or whoever creates a session says otherwise.
+    pub(crate) options: Map<String, Value>,
+    /// The options that whoever creates a session may choose.
+    pub(crate) overridable: Vec<String>,
+}
+
+/// Reads the file.
+pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
+    let members: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;
+    let mut reader = Reader { text, members, problems: Vec::new() };
+    let described = Described {
+        metadata: ChallengeMetadata {
+            name: reader.text_of("name", 100),
+            description: reader.text_of("description", 1000),
+            players: reader.needed("players").unwrap_or(1),
+            prompt: reader.text_of("prompt", 100_000),
+            methods: reader.needed::<Vec<Method>>("methods").unwrap_or_default(),
+            color: reader.optional("color"),
+            icon: reader.optional("icon"),
+            authors: reader.optional::<Vec<Author>>("authors"),
+            tags: reader.optional("tags"),
+            url: reader.optional("url"),
+        },
+        options: reader.optional("options").unwrap_or_default(),
+        overridable: reader.optional("overridable").unwrap_or_default(),
+    };
+    let ChallengeMetadata { players, methods, .. } = &described.metadata;
+    if !(1..=PLAYERS).contains(players) {
+        reader.complain("players", format!("must be 1 to {PLAYERS}, not {players}"));
+    }
+    let mut names = BTreeSet::new();
+    for Method { name, .. } in methods {
+        if !is_name(name) {
+            reader
+                .complain("methods", format!("{name:?} is no name of a method: 1 to 64 letters, digits, `_` and `-`"));
+        } else if name == "chat" {
+            reader.complain("methods", "no method can be called `chat`, since that is how bots speak to each other");
+        } else if !names.insert(name.as_str()) {
+            reader.complain("methods", format!("there are two called `{name}`"));
+        }
+    }
+    for name in described.overridable.iter().filter(|name| !described.options.contains_key(*name)) {
+        reader.complain("overridable", format!("`{name}` isn't one of the options"));
+    }
+    if described.options.contains_key("players") {
+        reader.complain("options", "can't hold `players`: how many there are is the member players");
+    }
+    let strays: Vec<String> = reader.members.keys().cloned().collect();
+    for name in strays {
+        reader.complain(&name, "isn't known; there are name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable");
+    }
+    if reader.problems.is_empty() { Ok(described) } else { Err(reader.problems) }
+}
+
+/// Whether something can be called so: 1 to 64 letters, digits, `_` and `-`.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    /// Those that haven't been read.
+    members: Map<String, Value>,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn complain(&mut self, name: &str, message: impl std::fmt::Display) {
+        // Its first mention that looks like a key.
+        let key = format!("\"{name}\"");
+        let at =
+            self.text.match_indices(&key).find(|(at, _)| self.text[at + key.len()..].trim_start().starts_with(':'));
+        let line = at.map_or(0, |(at, _)| 1 + self.text[..at].matches('\n').count() as u32);
+        self.problems.push(Problem::at(FILE, line, format!("{name}: {message}")));
+    }
+
+    fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
+        let value = self.members.remove(name)?;
+        match serde_json::from_value(value) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.complain(name, error);
+                None
+            }
+        }
+    }
+
+    fn needed<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
+        if !self.members.contains_key(name) {
+            self.complain(name, "is missing");
+        }
+        self.optional(name)
+    }
+
+    fn text_of(&mut self, name: &str, most: usize) -> String {
+        let text: Option<String> = self.needed(name);
+        if text.as_ref().is_some_and(|text| text.trim().is_empty() || text.len() > most) {
+            self.complain(name, format!("must be a text of 1 to {most} bytes"));
+        }
+        text.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Expect) {
+        let told = match read(text) {
+            Ok(described) => format!("{described:?}\n"),
+            Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
+        };
+        expected.assert_eq(&told);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        check(
+            "[]",
+            expect![[r#"
+            challenge.json:1: isn't a JSON object: invalid type: sequence, expected a map at line 1 column 0
+        "#]],
+        );
+        check(
+            "{\n  \"name\": \"x\",\n  \"players\": \"two\"\n}",
+            expect![[r#"
+            challenge.json: description: is missing
+            challenge.json:3: players: invalid type: string "two", expected usize
+            challenge.json: prompt: is missing
+            challenge.json: methods: is missing
+        "#]],
+        );
+        check(
+            "{\"name\": \"\", \"description\": \"d\",\n\"players\": 0, \"prompt\": \"p\",\n\"methods\": [{\"name\": \"a b\", \"description\": \"\"},\n{\"name\": \
+             \"chat\", \"description\": \"\"}],\n\"colour\": \"red\",\n\"options\": {\"players\": 3}, \"overridable\": [\"x\"]}",
+            expect![[r#"
+                challenge.json:1: name: must be a text of 1 to 100 bytes
+                challenge.json:2: players: must be 1 to 100, not 0
+                challenge.json:3: methods: "a b" is no name of a method: 1 to 64 letters, digits, `_` and `-`
+                challenge.json:3: methods: no method can be called `chat`, since that is how bots speak to each other
+                challenge.json:6: overridable: `x` isn't one of the options
+                challenge.json:6: options: can't hold `players`: how many there are is the member players
+                challenge.json:5: colour: isn't known; there are name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! What an arena and its workers say to each other: requests and replies as frames, their content as JSON.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{Limits, Problem};
+
+/// The longest frame that is taken: all files of a folder, escaped, or a call with a state that is as long as it may be.
+const FRAME_BYTES: usize = 64 << 20;
+
+/// What a worker is asked to do.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// The first one: by which limits it works.
+    Limits(Limits),
+    /// Compile a script, and keep it by this name; without one, only tell whether it can be.
+    Load {
+        /// The script's version.
+        name: Option<String>,
+        /// Its files by their paths.
+        files: BTreeMap<String, String>,
+    },
+    /// Run one call.
+    Call {
+        /// Of which script.
+        name: String,
+        /// The JSON that `session.js` reads.
+        input: String,
+    },
+}
+
+/// What comes of loading a script.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Loaded {
+    /// It can be run. These files were looked at.
+    Fine(Vec<String>),
+    /// It can't.
+    Faulty(Vec<Problem>),
+}
+
+/// What comes of a call.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Reply {
+    /// What the script wants to be so from now on.
+    Done(Box<Done>),
+    /// The rules refuse.
+    Refused(Refused),
+    /// The script failed.
+    Failed(Failure),
+}
+
+impl Reply {
+    /// The reply that `session.js` has written.
+    pub(crate) fn read(text: &str) -> Result<Reply, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Written {
+            done: Option<Box<Done>>,
+            refused: Option<Refused>,
+            failed: Option<Failure>,
+        }
+        let written: Written = serde_json::from_str(text)?;
+        Ok(match written {
+            Written { done: Some(done), .. } => Reply::Done(done),
+            Written { refused: Some(refused), .. } => Reply::Refused(refused),
+            Written { failed, .. } => Reply::Failed(failed.unwrap_or_default()),
+        })
+    }
+}
+
+/// The end of a call that succeeded.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Done {
+    pub(crate) status: Option<String>,
+    pub(crate) scores: Vec<Scored>,
+    pub(crate) players: Vec<String>,
+    pub(crate) attributions: Vec<Attributed>,
+    pub(crate) game_state: Box<RawValue>,
+    /// The methods that it answers, where that can be seen.
+    pub(crate) handles: Option<Vec<String>>,
+    pub(crate) messages: Vec<Said>,
+    /// Absent: as it was. `null`: none.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) deadline: Option<Option<i64>>,
+    pub(crate) log: Vec<String>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Scored {
+    pub(crate) security: f64,
+    pub(crate) utility: f64,
+}
+
+/// Both as invites.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Attributed {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Said {
+    /// `operator` or `chat`.
+    pub(crate) channel: String,
+    pub(crate) content: String,
+    /// An invite.
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) stack: String,
+}
+
+/// Writes one frame: its length as four bytes, then its JSON.
+pub(crate) fn write_frame(mut out: impl Write, content: &impl Serialize) -> io::Result<()> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, content)?;
+    let length = u32::try_from(frame.len() - 4).map_err(|_| io::Error::other("the frame is too long"))?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    out.write_all(&frame)?;
+    out.flush()
+}
+
+/// Reads one frame; `None` at the end of all.
+pub(crate) fn read_frame(mut from: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        result => result?,
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > FRAME_BYTES {
+        return Err(io::Error::other("the frame is too long"));
+    }
+    let mut frame = vec![0; length];
+    from.read_exact(&mut frame)?;
+    Ok(Some(frame))
+}

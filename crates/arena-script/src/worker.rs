@@ -1,0 +1,131 @@
+//! The worker: the process in which scripts are read and run. It can compute, and answer, and nothing else: the kernel lets it open
+//! no file and no socket, start nothing, and look at nobody. Whatever a script does to it, the arena ends it and starts another.
+
+mod machine;
+mod strip;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, stdin, stdout};
+use std::process::ExitCode;
+
+use nix::libc;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+
+use crate::wire::{Failure, Loaded, Reply, Request, read_frame, write_frame};
+use crate::{Limits, Problem};
+
+pub(crate) use machine::importable;
+use machine::{Compiled, call, compile};
+
+/// Memory beyond what a script may take: the engine, compiled scripts, the type stripper. An arena's allocator sets a GiB aside at once,
+/// without using it.
+const OWN_BYTES: u64 = 2 << 30;
+
+/// What a process needs that has its memory, its two pipes, and nothing more.
+const ALLOWED: [libc::c_long; 26] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_close,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_brk,
+    libc::SYS_futex,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_prlimit64,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_tgkill,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_restart_syscall,
+    libc::SYS_fstat,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+];
+
+/// The worker's main function. It ends with its input.
+pub(crate) fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Nobody is there to be told.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let (from, to) = (stdin().lock(), stdout().lock());
+    let (mut from, mut to) = (from, to);
+    let Some(Request::Limits(limits)) = next(&mut from)? else { return Ok(()) };
+    confine(&limits)?;
+    let mut scripts: HashMap<String, Compiled> = HashMap::new();
+    while let Some(request) = next(&mut from)? {
+        limit_time(&limits)?;
+        match request {
+            Request::Limits(_) => return Err(io::Error::other("the limits are set once")),
+            Request::Load { name, files } => write_frame(&mut to, &load(&mut scripts, name, &files))?,
+            Request::Call { name, input } => {
+                let reply = match scripts.get(&name) {
+                    Some(script) => call(script, &input, &limits),
+                    None => {
+                        Reply::Failed(Failure { message: "the script isn't loaded".to_owned(), ..Failure::default() })
+                    }
+                };
+                write_frame(&mut to, &reply)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn load(scripts: &mut HashMap<String, Compiled>, name: Option<String>, files: &BTreeMap<String, String>) -> Loaded {
+    match compile(files) {
+        Ok(script) => {
+            let used = script.files().cloned().collect();
+            if let Some(name) = name {
+                scripts.insert(name, script);
+            }
+            Loaded::Fine(used)
+        }
+        Err(problems) => Loaded::Faulty(problems.into_iter().take(Problem::MOST).collect()),
+    }
+}
+
+fn next(from: &mut impl io::Read) -> io::Result<Option<Request>> {
+    Ok(match read_frame(from)? {
+        Some(frame) => Some(serde_json::from_slice(&frame)?),
+        None => None,
+    })
+}
+
+/// Gives up all rights but to compute.
+fn confine(limits: &Limits) -> io::Result<()> {
+    let bytes = OWN_BYTES + limits.memory_bytes as u64;
+    setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    rustix::thread::set_no_new_privs(true)?;
+    let rules = ALLOWED.iter().map(|&call| (call, Vec::new())).collect();
+    let filter = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+        let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+        SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?.try_into()
+    };
+    apply_filter(&filter().map_err(io::Error::other)?).map_err(io::Error::other)
+}
+
+/// The arena ends a worker that takes too long. Should there be no arena any more, the kernel does.
+fn limit_time(limits: &Limits) -> io::Result<()> {
+    let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.unsigned_abs();
+    let maximum = getrlimit(Resource::Cpu).maximum;
+    setrlimit(Resource::Cpu, Rlimit { current: Some(used + limits.wall_ms.div_ceil(1000) + 2), maximum })?;
+    Ok(())
+}

@@ -1,0 +1,11 @@
+export enum Choice {
+  Pass = "pass",
+  Word = "word",
+}
+
+/** What most chose; none if there is a tie. */
+export function winner<T extends string>(counts: ReadonlyMap<T, number>): T | undefined {
+  const most = Math.max(0, ...counts.values());
+  const best = [...counts].filter(([, count]) => count === most);
+  return best.length === 1 ? best[0]![0] : undefined;
+}

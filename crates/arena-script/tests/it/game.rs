@@ -1,0 +1,76 @@
+//! A scripted session as the match runner plays it, and what is dealt.
+
+use std::sync::Arc;
+
+use arena_model::{Events, GameType, Seed, Setup};
+use expect_test::expect;
+use serde_json::{Map, json};
+
+use crate::table::{Game, METADATA, example, load, script};
+
+#[test]
+fn a_script_is_a_game_for_bots() {
+    let game_type = GameType::of_challenge(Arc::new(example("coin")));
+    let agents = ["a", "b"].map(|id| id.parse().unwrap()).to_vec();
+    let mut game = game_type.start(&Map::new(), Setup { seed: Seed::from_number(3), agents }).unwrap();
+    let (mut taken, mut events) = (Vec::new(), Events::default());
+    let show = |coin: &str| json!([{"action": "show", "content": coin}]).to_string();
+    game.play(&[Some(&show("heads")), Some(&show("tails"))], &mut taken, &mut events);
+    expect![[
+        r#"[[{"action":"show","content":"heads"}],[{"action":"show","content":"tails"}]] Some("GAME_ENDED") [0.0, 2.0]"#
+    ]]
+    .assert_eq(&format!("{} {:?} {:?}", String::from_utf8(taken).unwrap(), game.termination(), game.scores()));
+}
+
+#[test]
+fn equal_seeds_deal_equally_and_others_do_not() {
+    let state = |seed| Game::new(example("sealed-words"), seed).start().act(1, "pass", "").state().to_string();
+    assert_eq!(state(1), state(1));
+    assert_ne!(Game::new(example("psi"), 1).state(), Game::new(example("psi"), 2).state());
+    let told = |seed| Game::new(example("psi"), seed).start().told;
+    assert_eq!(told(5), told(5));
+}
+
+#[test]
+fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
+    let with = |wishes| Game::with(example("psi"), 1, &wishes);
+    let game = with(json!({"range": [10, 99], "setSize": 2})).unwrap();
+    assert_eq!(game.state()["userSets"][0].as_array().unwrap().len(), 5);
+    let refused = with(json!({"range": [10, 12]})).err().unwrap();
+    assert_eq!(
+        (refused.code.as_str(), refused.message.as_str()),
+        ("INVALID_OPTIONS", "The range has too few numbers.")
+    );
+}
+
+/// The numbers of the package of this name, version 6.0.1.
+#[test]
+fn prando_gives_the_numbers_of_the_published_package() {
+    let lines = r#"onGameStart() {
+        for (const seed of ["hello", 42, 0, "", -5, "deadbeef00", 1.5]) {
+            const random = new Prando(seed);
+            const drawn = [1, 2, 3, 4].map(() => random.nextInt(100, 900));
+            drawn.push(random.next(), random.next(0, 10), random.nextBoolean(), random.nextString(5), random.nextChar("abc"));
+            drawn.push(random.nextArrayItem([1, 2, 3]));
+            random.skip(3);
+            drawn.push(random.next());
+            random.reset();
+            drawn.push(random.nextInt(1, 6));
+            this.broadcast(`${JSON.stringify(seed)} ${JSON.stringify(drawn)}`);
+        }
+    }
+    act() {}"#;
+    let text = format!("import Prando from \"prando\";\n{}", script(lines));
+    let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
+    let game = Game::new(load(&files, arena_script::Limits::default()).unwrap(), 1).start();
+    expect![[r#"
+        operator → all: "hello" [551,852,130,445,0.47878613450536184,9.628514004784757,false,"ngtLY","b",3,0.3001285261242018,4]
+        operator → all: 42 [502,228,442,431,0.4773453097970563,3.7719481121217715,true,"fSlgQ","c",1,0.45627938500984555,4]
+        operator → all: 0 [500,513,839,352,0.1551597700815554,9.486529105223372,false,"Xel8j","c",2,0.4648158653790168,4]
+        operator → all: "" [500,513,839,352,0.1551597700815554,9.486529105223372,false,"Xel8j","c",2,0.4648158653790168,4]
+        operator → all: -5 [500,438,624,672,0.23936835798420206,5.347565665223534,false,"HIplT","c",3,0.5202479489427637,4]
+        operator → all: "deadbeef00" [626,470,146,146,0.15879908184492939,8.923580450686527,false,"CfzE0","b",1,0.6894692377395624,4]
+        operator → all: 1.5 [500,513,839,352,0.1551597700815554,9.486529105223372,false,"Xel8j","c",2,0.4648158653790168,4]
+    "#]]
+    .assert_eq(&game.told);
+}

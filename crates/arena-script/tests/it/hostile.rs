@@ -1,0 +1,457 @@
+//! Scripts that go wrong, or mean harm: each call comes to an end, with a sentence for whoever wrote it, and nothing has changed.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use arena_script::Limits;
+use expect_test::{Expect, expect};
+
+use crate::table::{Game, METADATA, load, script};
+
+/// Quick ones, for tests that come to them.
+const LIMITS: Limits = Limits {
+    ticks: 100,
+    memory_bytes: 16 << 20,
+    stack_bytes: 256 << 10,
+    wall_ms: 2000,
+    messages: 100,
+    output_bytes: 64 << 10,
+};
+
+/// What becomes of a game in which a player acts, and `act` of the script is this. What comes after it shows that all goes on.
+#[track_caller]
+fn check(act: &str, expected: Expect) {
+    check_lines(
+        &format!(
+            "async act(message, index) {{\nthis.gameState.done.push(index);\nif (message.content === \"now\") {{ {act} }}\n}}"
+        ),
+        expected,
+    );
+}
+
+/// The same, of a script with these lines.
+#[track_caller]
+fn check_lines(lines: &str, expected: Expect) {
+    let text = script(lines);
+    let challenge = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), LIMITS).unwrap();
+    let game = Game::new(challenge, 1).start().act(1, "act", "before");
+    let start = Instant::now();
+    let game = game.act(1, "act", "now");
+    assert!(start.elapsed() < Duration::from_secs(20), "it took {:?}", start.elapsed());
+    let game = game.act(2, "act", "after");
+    let told = game.told.split_once("(act) before\n").expect("the game began").1;
+    let kept = format!("{told}{}\n", game.state());
+    expected.assert_eq(&kept);
+}
+
+#[test]
+fn loops_that_never_end() {
+    check(
+        "for (;;) {}",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "const f = async () => { for (;;) await null; }; await f();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    // A call that is stopped can't go on by catching it.
+    check(
+        "for (;;) { try { for (;;) {} } catch {} }",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "/(a+)+$/.test(\"a\".repeat(40) + \"b\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn what_the_engine_itself_does_not_stop() {
+    check(
+        "const a = []; a.length = 4294967295; a.reverse();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than 2000 ms, and was stopped
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "let n = 3n; for (let i = 0; i < 22; i++) n *= n; for (;;) n % 7n;",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: RangeError: BigInt is too large to allocate
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn calls_in_calls() {
+    check(
+        "const f = () => f() + 1; f();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: RangeError: Maximum call stack size exceeded
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+            at f (index.js:7)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "JSON.parse(\"[\".repeat(1e6));",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: RangeError: Maximum call stack size exceeded
+            at parse (native)
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn memory() {
+    check(
+        "const a = []; for (;;) a.push(new Array(1000).fill(1));",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 16 MiB of memory
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "let s = \"x\"; for (;;) s += s;",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: InternalError: string too long
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "new Uint8Array(1e9);",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 16 MiB of memory
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn promises_that_never_settle() {
+    check(
+        "await new Promise(() => {});",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: a promise never settles: nothing will ever answer it
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn states_that_cannot_be_kept() {
+    check(
+        "this.gameState.self = this.gameState;",
+        expect![[r#"
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: TypeError: gameState.self.self.self.self.self.self.self.self.self.self.self.self…self.self.self.done is nested too deeply, or contains itself
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
+    );
+    check(
+        "this.gameState.set = [{ in: new Set([1]) }];",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: gameState.set[0].in is a Set, which JSON doesn't keep; override serialize() and restore(), or use an array or object
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.gameState.much = \"x\".repeat(100000);",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: gameState has grown to 100024 bytes; at most 65536 are kept
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.gameState.n = 10n;",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: gameState.n is a bigint, which JSON doesn't keep
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.gameState = [1];",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: gameState must be an object, not an array
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.state.round = 2;",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: state.round isn't kept from call to call; gameState is
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.state.scores[0].utility = NaN;",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: state.scores[0] must hold two numbers, security and utility
+            at forEach (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.state.scores.pop();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: state.scores has 1 entries, not one for each of 2 seats
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "this.state.status = \"paused\";",
+        expect![[r#"
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: state.status must be "open", "active" or "ended", not "paused"
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_said() {
+    check(
+        "for (let i = 0; i < 101; i++) await this.broadcast(\"x\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: sends 101 messages at once; at most 100 are allowed
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "await this.broadcast(\"x\".repeat(100000));",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: sends 100000 bytes at once; at most 65536 are allowed
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "await this.broadcast({ text: 1 });",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: what is sent must be a string, not object
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "await this.send(\"x\", \"inv_somebody\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: "inv_somebody" isn't a player who has joined
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "await this.messaging.sendChallengeMessage(this.challengeId, message.from, \"I said so\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: a challenge speaks as "operator" only, not as "inv_00000000-0000-7000-8000-000000000001"
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn errors_are_told_with_the_lines_of_the_author() {
+    check(
+        "null.x;",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: cannot read property 'x' of null
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "throw new ChallengeOperatorError(\"NO\", \"Not now.\");",
+        expect![[r#"
+        1 is refused: NO Not now.
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "throw \"text\";",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: text
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "eval(\"1\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: eval is not supported
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "new Function(\"return 1\")();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: TypeError: eval is not supported
+            at Function (native)
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "require(\"fs\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: ReferenceError: require is not defined
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "await fetch(\"http://127.0.0.1\");",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: ReferenceError: fetch is not defined
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+}
+
+#[test]
+fn one_call_leaves_nothing_to_another() {
+    check_lines(
+        "async act(message, index) {\nthis.gameState.done.push([Object.prototype.seen, globalThis.seen, [].map.seen, Test.seen, Symbol.for(\"s\").seen].join());\n\
+         Object.prototype.seen = globalThis.seen = Array.prototype.map.seen = Test.seen = message.content;\n\
+         Object.defineProperty(Object.prototype, \"seen\", { enumerable: false });\nJSON.parse = () => ({});\n}",
+        expect![[r#"
+            1 → operator: (act) now
+            2 → operator: (act) after
+            {"done":[",,,,",",,,,",",,,,"]}
+        "#]],
+    );
+}
+
+#[test]
+fn hooks_that_throw_refuse_the_seat_and_the_deadline() {
+    let lines = "async onPlayerJoin(id, index) { if (index === 1 && Date.now() < 1700000003000) throw new Error(\"not yet\"); }\n\
+                 onGameStart() { this.setDeadline(5000); }\nact() {}\nonDeadline() { throw new Error(\"too late\"); }";
+    // The rehearsal is at time 0, when all may join.
+    let text = script(&lines.replace("Date.now() <", "Date.now() > 0 && Date.now() <"));
+    let challenge = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), LIMITS).unwrap();
+    let game = Game::new(challenge, 1).join(1).join(2).join(2).wait().act(1, "act", "");
+    assert_eq!(game.session.deadline, None);
+    expect![[r#"
+        2 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on join: Error: not yet
+            at onPlayerJoin (index.js:5)
+        ! challenge failed on deadline: Error: too late
+            at onDeadline (index.js:8)
+        1 → operator: (act) 
+    "#]]
+    .assert_eq(&game.told);
+}

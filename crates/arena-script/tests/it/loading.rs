@@ -1,0 +1,186 @@
+//! Folders that are no challenges: what their authors are told.
+
+use std::collections::BTreeMap;
+
+use arena_model::ChallengeType;
+use arena_script::{Limits, find_folders};
+use expect_test::{Expect, expect};
+
+use crate::table::{METADATA, folder, load, script};
+
+#[track_caller]
+fn check(files: &[(&str, &str)], expected: Expect) {
+    let told = match load(&files.iter().copied().collect(), Limits { wall_ms: 2000, ..Limits::default() }) {
+        Ok(_) => "fine\n".to_owned(),
+        Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
+    };
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn files_that_are_missing_or_too_many() {
+    let fine = script("act() {}");
+    check(
+        &[("index.js", &fine)],
+        expect![[r#"
+        challenge.json: is missing: it says what the challenge is called and how it is played
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA)],
+        expect![[r#"
+        index.ts: is missing: a challenge's script is index.ts or index.js
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA), ("index.js", &fine), ("index.ts", &fine)],
+        expect![[r#"
+        index.js: is there beside index.ts, and only one of them can be the script
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA), ("index.js", &fine), ("notes.json", "not looked at")],
+        expect![[r#"
+        fine
+    "#]],
+    );
+}
+
+#[test]
+fn imports() {
+    let of = |line: &str| format!("{line}\n{}", script("act() {}"));
+    let module = |line: &str, expected| {
+        check(&[("challenge.json", METADATA), ("index.ts", &of(line)), ("a.json", "[1")], expected)
+    };
+    module(
+        "import fs from \"node:fs\"; fs;",
+        expect![[r#"
+        index.ts:1: `node:fs` can't be imported; there are @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's own files by `./name.ts`
+    "#]],
+    );
+    module(
+        "\nimport { x } from \"../outside.ts\"; x;",
+        expect![[r#"
+        index.ts:2: `../outside.ts` is outside of the challenge's folder
+    "#]],
+    );
+    module(
+        "import { x } from \"./gone\"; x;",
+        expect![[r#"
+        index.ts:1: `./gone` isn't there: gone is no .ts, .js or .json file of the challenge's folder (links aren't followed)
+    "#]],
+    );
+    module(
+        "import a from \"./a.json\"; a;",
+        expect![[r#"
+        a.json:1: isn't JSON: EOF while parsing a list at line 1 column 2
+    "#]],
+    );
+    module(
+        "import { run } from \"arena:session\"; run;",
+        expect![[r#"
+        index.ts:1: `arena:session` can't be imported; there are @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's own files by `./name.ts`
+    "#]],
+    );
+    module(
+        "import { Nothing } from \"@specarena/engine/utils\"; Nothing;",
+        expect![[r#"
+        index.ts: a rehearsal of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'
+    "#]],
+    );
+    module(
+        "const x: number = ;",
+        expect![[r#"
+        index.ts:1: Unexpected token
+    "#]],
+    );
+}
+
+#[test]
+fn scripts_that_do_not_do_what_their_metadata_says() {
+    let with = |from: &str, to: &str| METADATA.replace(from, to);
+    let fine = script("act() {}");
+    check(
+        &[("challenge.json", &with("\"players\": 2", "\"players\": 3")), ("index.js", &fine)],
+        expect![[r#"
+            index.js: a rehearsal of join, by player 3 of the 3 in challenge.json, is refused: All seats are taken. (CHALLENGE_FULL)
+        "#]],
+    );
+    check(
+        &[("challenge.json", &with("\"name\": \"act\"", "\"name\": \"move\"")), ("index.js", &fine)],
+        expect![[r#"
+        index.js: challenge.json has the method `move`, but the script calls no handle("move", …)
+    "#]],
+    );
+    let more = METADATA.replace("]}", ", {\"name\": \"pass\", \"description\": \"\"}]}");
+    check(
+        &[("challenge.json", &more), ("index.js", &fine)],
+        expect![[r#"
+        index.js: challenge.json has the method `pass`, but the script calls no handle("pass", …)
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA), ("index.js", "export const create = 1;")],
+        expect![[r#"
+        index.js: a rehearsal of create fails: TypeError: the script doesn't export a function createChallenge
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA), ("index.js", "export const createChallenge = () => ({});")],
+        expect![[r#"
+        index.js: a rehearsal of create fails: TypeError: what createChallenge returns has no function join
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA), ("index.js", &format!("{fine}\nthrow new Error(\"at once\");"))],
+        expect![[r#"
+        index.js: a rehearsal of create fails: Error: at once
+            at <anonymous> (index.js:6)
+    "#]],
+    );
+    check(
+        &[("challenge.json", METADATA), ("index.ts", &format!("for (;;);\n{fine}"))],
+        expect![[r#"
+        index.ts: a rehearsal of create fails: took more than its 1000 ticks of computing (a tick is 10,000 calls and rounds of loops)
+            at <anonymous> (index.ts:1)
+    "#]],
+    );
+}
+
+#[test]
+fn a_text_that_no_parser_survives_ends_the_worker_only() {
+    check(
+        &[("challenge.json", METADATA), ("index.js", &"(".repeat(500_000))],
+        expect![[r#"
+        index: can't be read: the sandbox ended on it (signal: 6 (SIGABRT)): it took too much memory, or nested too deeply
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_not_imported_leaves_the_version_as_it_is() {
+    let fine = script("act() {}");
+    let version = |more: &[(&'static str, &'static str)]| {
+        let mut files = BTreeMap::from([("challenge.json", METADATA), ("index.js", fine.as_str())]);
+        files.extend(more.iter().copied());
+        load(&files, Limits::default()).unwrap().script().unwrap().version()
+    };
+    assert_eq!(version(&[]), version(&[("other.js", "1"), ("house/bot.json", "{}")]));
+    let other = script("act() { return 1; }");
+    let files = BTreeMap::from([("challenge.json", METADATA), ("index.js", other.as_str())]);
+    assert_ne!(version(&[]), load(&files, Limits::default()).unwrap().script().unwrap().version());
+}
+
+#[test]
+fn links_and_hidden_files_are_not_read() {
+    let fine = format!("import {{ x }} from \"./secret.js\"; x;\n{}", script("act() {}"));
+    let (temp, path) = folder(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &fine)]));
+    std::fs::write(temp.path().join("outside.js"), "export const x = 1;").unwrap();
+    std::os::unix::fs::symlink(temp.path().join("outside.js"), path.join("secret.js")).unwrap();
+    let folder = arena_script::Folder::read(&path).unwrap();
+    let problems =
+        arena_script::ScriptChallenge::load(&folder, &crate::table::sandbox(Limits::default())).err().unwrap();
+    expect!["index.js:1: `./secret.js` isn't there: secret.js is no .ts, .js or .json file of the challenge's folder (links aren't followed)"].assert_eq(&problems[0].to_string());
+    assert_eq!(find_folders(temp.path()).unwrap(), [path.clone()]);
+    assert_eq!(find_folders(&path).unwrap(), [path]);
+}
