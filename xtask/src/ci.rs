@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{browser, packages, python, rules};
+use crate::{browser, packages, postgres, python, rules};
 
 /// A step's name, and what it does in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -24,6 +24,7 @@ const STEPS: [Step; 8] = [
     }),
     ("Python packages for the tests", python::prepare),
     ("Node.js for the agents in JavaScript", |_| packages::need("node", "nodejs")),
+    ("PostgreSQL for the store", |_| postgres::prepare()),
     ("the browser for the pages", browser::prepare),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
 ];

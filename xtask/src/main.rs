@@ -5,6 +5,7 @@ mod cargo;
 mod ci;
 mod fuzz;
 mod packages;
+mod postgres;
 mod python;
 mod rules;
 

@@ -11,7 +11,15 @@ use crate::cargo::say;
 /// # Errors
 /// If it is missing and can't be installed; says what to do.
 pub fn need(program: &str, package: &str) -> anyhow::Result<()> {
-    if let Some(version) = version(program) {
+    need_found(program, package, || version(program))
+}
+
+/// The same for what isn't found by starting it from the path: `find` says which version there is.
+///
+/// # Errors
+/// As [`need`].
+pub fn need_found(program: &str, package: &str, find: impl Fn() -> Option<String>) -> anyhow::Result<()> {
+    if let Some(version) = find() {
         say(&version);
         return Ok(());
     }
@@ -25,7 +33,7 @@ pub fn need(program: &str, package: &str) -> anyhow::Result<()> {
             bail!("there is no {program}, and apt-get {} failed ({status}): install {package} by hand", args.join(" "));
         }
     }
-    say(&version(program).with_context(|| format!("{package} was installed, and there is no {program}"))?);
+    say(&find().with_context(|| format!("{package} was installed, and there is no {program}"))?);
     Ok(())
 }
 

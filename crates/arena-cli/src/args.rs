@@ -341,9 +341,12 @@ pub struct ServeArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Folder of the store [default: arena-data]
+    /// Folder of the store, of secrets and of tournaments [default: arena-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Keep the store in this Postgres database instead: postgres://user:password@host:port/database?sslmode=require
+    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
     /// Make players prove who they are: joins are signed, and answered with a key for everything after.
     #[arg(long)]
     pub auth: bool,

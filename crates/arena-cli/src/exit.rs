@@ -19,7 +19,7 @@ pub enum Exit {
     Unreachable = 4,
     /// The server answered that it failed (HTTP 5xx).
     ServerFailed = 5,
-    /// `serve`, `demo` and `league`: the data folder can't be used, or another process has it.
+    /// `serve`, `demo` and `league`: the data folder or the database can't be used, or another process has it.
     StoreUnavailable = 6,
     /// `serve` and `demo`: the address can't be listened on.
     CannotListen = 7,
@@ -52,7 +52,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
     0  done                     4  no arena answers at --url
     1  internal error           5  the server failed (HTTP 5xx)
-    2  usage or settings        6  data folder unavailable
+    2  usage or settings        6  store unavailable
     3  refused (HTTP 4xx)       7  can't listen on the address
     8  no such agent            9  agents can't be confined
    10  can't write a file      11  replay damaged or untrue

@@ -11,7 +11,7 @@ use arena_league::{RulesError, Sandbox, Season, check_rules, report};
 use arena_model::{TimeLimits, Timestamp};
 use arena_report::season;
 use arena_server::Settings;
-use arena_store::{CommitError, League, LeagueRules, Leagues, NewLeague, Store, StoreError};
+use arena_store::{CommitError, League, LeagueRules, Leagues, NewLeague, SqliteStore, StoreError};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -45,12 +45,12 @@ struct Keep {
 
 impl Keep {
     /// The store, which no other process may have open, with a league in it.
-    fn open(&self, name: &str) -> Result<(Store, League), Failure> {
+    fn open(&self, name: &str) -> Result<(SqliteStore, League), Failure> {
         // Where there is no store, none is made by asking.
         if self.look()?.is_none() && !self.data.exists() {
             return Err(self.unknown(name));
         }
-        let store = Store::open_as_counted(&self.data).map_err(|error| match error {
+        let store = SqliteStore::open_as_counted(&self.data).map_err(|error| match error {
             // It may be there for days, so it isn't enough to know who has it.
             StoreError::InUse { .. } => {
                 let sentence = format!(
@@ -114,7 +114,7 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
         Some(seed) => seed,
         None => settings::draw_seed()?,
     };
-    let store = Store::open_as_counted(&keep.data).map_err(unavailable)?;
+    let store = SqliteStore::open_as_counted(&keep.data).map_err(unavailable)?;
     let new = NewLeague { name: args.name.clone(), rules, seed, at: now() };
     if keep.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
         let sentence = format!("there is a league {} in {} already", args.name, keep.data.display());

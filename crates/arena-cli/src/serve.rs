@@ -8,6 +8,7 @@ use std::path::Path;
 
 use arena_identity::ServerSecret;
 use arena_server::{AdminToken, Server, Settings, StartError};
+use arena_store::DatabaseUrl;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -49,6 +50,12 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     settings.listen = address(&args.listen, settings.listen);
     if let Some(data) = &args.data {
         settings.data.clone_from(data);
+    }
+    if let Some(url) = &args.database_url {
+        // Read here and not with the arguments: what is wrong would be shown there with the password in it.
+        let refuse =
+            |error| Failure::new(Exit::Usage, format_args!("--database-url (DATABASE_URL) can't be used: {error}"));
+        settings.database = Some(url.parse::<DatabaseUrl>().map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;

@@ -453,10 +453,15 @@ impl Inner {
                     self.reschedule(wake_at);
                     return Ok(body);
                 }
-                Err(CommitError::Conflict) => live.reload(&self.store).await?,
+                Err(CommitError::Conflict) => {
+                    live.reload(&self.store).await?;
+                    if posting.is_some() {
+                        self.reload_public().await?;
+                    }
+                }
                 Err(CommitError::Answered(answer)) => return repeat(answer, once),
                 Err(CommitError::Unavailable(error)) => {
-                    // What the disk holds is open if the failure was its: look before the next decision.
+                    // What the store holds is open if the failure was its: look before the next decision.
                     live.committed.write().stale = true;
                     return Err(error.into());
                 }
@@ -502,6 +507,14 @@ impl Inner {
             }
         }
         self.public.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Reads from the store again how long the public channel is. The caller holds `posting`.
+    async fn reload_public(&self) -> Result<(), StoreError> {
+        let len = self.store.public_len().await?;
+        *self.public.tail.write() = Tail::of_len(len);
+        self.public.changed.send_modify(|count| *count += 1);
+        Ok(())
     }
 
     /// The answer that the same request got before, if it did.

@@ -176,11 +176,19 @@ pub enum EngineError {
     #[error("the session is changing too fast; try again")]
     Contended,
     /// The store can't be read or written now.
-    #[error("the store is unavailable; nothing was changed")]
+    #[error("the store is unavailable; {}", came_of(.0))]
     Unavailable(#[source] StoreError),
     /// The stored state of the session can't be read.
     #[error("the session can't be continued")]
     Damaged(#[source] RestoreError),
+}
+
+/// What a failure of the store means for what was asked for.
+fn came_of(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Unsure => "look whether the change was made, or ask again with the same Idempotency-Key",
+        _ => "nothing was changed",
+    }
 }
 
 impl From<StoreError> for EngineError {

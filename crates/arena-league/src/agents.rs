@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use arena_match::Agent;
 use arena_match::tournament::{Entrant, PlanError};
 use arena_model::Timestamp;
-use arena_store::{CommitError, LeagueAgent, LeagueNo, NewLeagueAgent, Store, StoreError};
+use arena_store::{CommitError, LeagueAgent, LeagueNo, NewLeagueAgent, SqliteStore, StoreError};
 use serde_json::Value;
 
 /// What is found out about an agent before a league goes on.
@@ -90,7 +90,7 @@ pub fn entrant_of(agent: &LeagueAgent) -> Result<Entrant, StoreError> {
 /// # Errors
 /// If the store can't be read or written.
 pub async fn check_agents(
-    store: &Store,
+    store: &SqliteStore,
     league: LeagueNo,
     data: &Path,
     search: &str,

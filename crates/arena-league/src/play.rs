@@ -11,7 +11,7 @@ use arena_match::{
 use arena_model::{GameType, OptionsError, Seed, Setup, Timestamp};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Fit, FitError};
-use arena_store::{CommitError, LeagueAgent, LeagueGame, LeagueRules, LeagueSeat, Store, StoreError};
+use arena_store::{CommitError, LeagueAgent, LeagueGame, LeagueRules, LeagueSeat, SqliteStore, StoreError};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -154,7 +154,7 @@ pub enum PlayError<E> {
 /// # Errors
 /// See [`PlayError`]. Games that are under way then are finished and kept.
 pub fn play<E: Send>(
-    store: &Store,
+    store: &SqliteStore,
     runtime: &Handle,
     season: &mut Season,
     how: &How<'_>,
@@ -215,7 +215,7 @@ pub fn play<E: Send>(
 
 /// What all games of a run have in common.
 struct Room<'a> {
-    store: &'a Store,
+    store: &'a SqliteStore,
     runtime: &'a Handle,
     how: &'a How<'a>,
     game: &'static GameType,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use arena_engine::{Engine, Environment, Limits};
 use arena_model::ChallengeType;
 use arena_script::Sandbox;
-use arena_store::{Store, StoreError};
+use arena_store::{FolderLock, Store, StoreError};
 use axum::Router;
 use axum::http::{HeaderName, Method, Request, header};
 use hyper::body::Incoming;
@@ -90,6 +90,8 @@ pub struct Server {
     /// Watches the folders of challenges, if there are any.
     scripts: Option<Scripts>,
     new_admin_token: Option<AdminToken>,
+    /// The data folder, where the store doesn't hold it.
+    folder: Option<FolderLock>,
 }
 
 impl Server {
@@ -123,8 +125,16 @@ impl Server {
         let refuse = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let store = Store::open(&settings.data, settings.scoring()?)?;
-        // The store is open, so the folder is there and no other server's.
+        let scoring = settings.scoring()?;
+        let (store, folder) = match &settings.database {
+            // The folder is still that of secrets and tournaments.
+            Some(database) => {
+                let folder = FolderLock::take(&settings.data)?;
+                (Store::connect(database.clone(), scoring).await?, Some(folder))
+            }
+            None => (Store::open(&settings.data, scoring)?, None),
+        };
+        // From here on the folder is there and no other server's.
         let auth = Auth::start(&settings)?;
         let (admin_token, is_new) = match &settings.admin_token {
             Some(token) => (token.clone(), false),
@@ -145,7 +155,7 @@ impl Server {
         // Where port 0 was asked for, there is a real one now; and a token where none was given.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let arena = Arena::new(engine, settings, auth, tournaments);
-        Ok(Server { listener, address, arena, runner, scripts, new_admin_token })
+        Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
     }
 
     /// The administrator's token, if there was none in the data folder and this start has made it: to be told once.
@@ -169,8 +179,13 @@ impl Server {
     /// # Errors
     /// If it has to stop without having been asked to.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
-        let Server { listener, address, arena, runner, scripts, .. } = self;
-        tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}");
+        let Server { listener, address, arena, runner, scripts, folder: _folder, .. } = self;
+        match &arena.settings.database {
+            Some(database) => {
+                tracing::info!(%address, %database, "listening on {address}, with the database {database}")
+            }
+            None => tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}"),
+        }
         let (clock, house) = (arena.engine.clone(), arena.clone());
         let engine = arena.engine.clone();
         let watching = scripts.map(|scripts| tokio::spawn(scripts.watch(engine)));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
+use arena_store::{DatabaseUrl, DatabaseUrlError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -19,8 +20,10 @@ use crate::tournaments::TournamentSettings;
 pub struct Settings {
     /// Address and port to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Folder of the embedded store; made if it doesn't exist.
+    /// Folder of the embedded store, of secrets that are made once, and of tournaments; made if it doesn't exist.
     pub data: PathBuf,
+    /// The Postgres database that holds the store; unset means that the data folder does.
+    pub database: Option<DatabaseUrl>,
     /// Whether others than this machine may be listened to although anybody can claim to be anybody.
     pub trust_network: bool,
     /// Whether and how players prove who they are.
@@ -47,6 +50,7 @@ impl Default for Settings {
         Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 3001)),
             data: PathBuf::from("arena-data"),
+            database: None,
             trust_network: false,
             auth: AuthSettings::default(),
             admin_token: None,
@@ -267,6 +271,9 @@ pub enum SettingsError {
         /// What is wrong, and where.
         reason: String,
     },
+    /// The database can't be found so.
+    #[error("database_url: {0}")]
+    Database(#[from] DatabaseUrlError),
     /// Games can't be counted so.
     #[error("scoring: {0}")]
     Scoring(#[from] ScoringError),
@@ -295,6 +302,7 @@ pub enum SettingsError {
 struct SettingsFile {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
+    database_url: Option<String>,
     trust_network: Option<bool>,
     auth: Option<AuthSettings>,
     limits: Option<LimitSettings>,
@@ -325,6 +333,7 @@ impl Settings {
         Ok(Settings {
             listen: parsed.listen.unwrap_or(defaults.listen),
             data: parsed.data.unwrap_or(defaults.data),
+            database: parsed.database_url.map(|url| url.parse()).transpose()?,
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             auth: parsed.auth.unwrap_or_default(),
             admin_token: None,

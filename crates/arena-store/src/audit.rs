@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use crate::rows::to_json;
-use crate::{CommitError, Page, Store, StoreError};
+use crate::{CommitError, Page, SqliteStore, StoreError};
 
 /// Something that an administrator did.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,20 +32,16 @@ pub(crate) fn record(connection: &Connection, entry: &AuditEntry) -> Result<Audi
     Ok(AuditNo(connection.last_insert_rowid().unsigned_abs()))
 }
 
-impl Store {
-    /// Records something that an administrator did without changing anything that is stored.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn record(&self, entry: AuditEntry) -> Result<AuditNo, CommitError> {
+impl SqliteStore {
+    pub(crate) async fn record(&self, entry: AuditEntry) -> Result<AuditNo, CommitError> {
         self.writer.write(move |writing| Ok(record(writing.connection, &entry)?)).await
     }
 
-    /// Entries with their numbers, newest first, from the `offset`th on, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_audit(&self, offset: u64, limit: usize) -> Result<Page<(AuditNo, AuditEntry)>, StoreError> {
+    pub(crate) async fn list_audit(
+        &self,
+        offset: u64,
+        limit: usize,
+    ) -> Result<Page<(AuditNo, AuditEntry)>, StoreError> {
         self.read(|connection| {
             let total: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM audit", [], |row| row.get(0))?;
             // Entries are numbered from 1 without gaps.

@@ -8,7 +8,7 @@ use arena_model::{Timestamp, UserId};
 use rusqlite::params;
 
 use crate::audit::record;
-use crate::{AuditEntry, CommitError, Store, StoreError};
+use crate::{AuditEntry, CommitError, SqliteStore, StoreError};
 
 /// A ban.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,17 @@ pub struct Ban {
     pub reason: String,
     /// Since when.
     pub at: Timestamp,
+}
+
+impl Ban {
+    /// A ban as it is stored.
+    pub(crate) fn read(subject: &str, reason: String, at: Timestamp) -> Result<Ban, StoreError> {
+        let subject = BanSubject::parse(subject).ok_or_else(|| StoreError::Damaged {
+            what: format!("the ban of {subject}"),
+            reason: "nobody can be banned under such a name".to_owned(),
+        })?;
+        Ok(Ban { subject, reason, at })
+    }
 }
 
 /// Who can be banned. Its text, `user:` and an id or `address:` and a range, is the key in the table.
@@ -137,12 +148,8 @@ impl fmt::Display for AddressRange {
     }
 }
 
-impl Store {
-    /// Bans somebody; a ban that there is already gets the new reason and time.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn ban(&self, ban: Ban, audit: AuditEntry) -> Result<(), CommitError> {
+impl SqliteStore {
+    pub(crate) async fn ban(&self, ban: Ban, audit: AuditEntry) -> Result<(), CommitError> {
         self.writer
             .write(move |writing| {
                 let Ban { subject, reason, at } = &ban;
@@ -157,11 +164,7 @@ impl Store {
             .await
     }
 
-    /// Lets somebody in again. Whether there was a ban; where there was none, nothing is recorded.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn lift_ban(&self, subject: BanSubject, audit: AuditEntry) -> Result<bool, CommitError> {
+    pub(crate) async fn lift_ban(&self, subject: BanSubject, audit: AuditEntry) -> Result<bool, CommitError> {
         self.writer
             .write(move |writing| {
                 let lifted =
@@ -174,22 +177,14 @@ impl Store {
             .await
     }
 
-    /// All bans, in the order of their subjects' texts.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a ban is damaged.
-    pub async fn list_bans(&self) -> Result<Vec<Ban>, StoreError> {
+    pub(crate) async fn list_bans(&self) -> Result<Vec<Ban>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached("SELECT subject, reason, at FROM bans ORDER BY subject")?;
             let mut rows = statement.query([])?;
             let mut bans = Vec::new();
             while let Some(row) = rows.next()? {
-                let text: String = row.get(0)?;
-                let subject = BanSubject::parse(&text).ok_or_else(|| StoreError::Damaged {
-                    what: format!("the ban of {text}"),
-                    reason: "nobody can be banned under such a name".to_owned(),
-                })?;
-                bans.push(Ban { subject, reason: row.get(1)?, at: Timestamp(row.get(2)?) });
+                let subject: String = row.get(0)?;
+                bans.push(Ban::read(&subject, row.get(1)?, Timestamp(row.get(2)?))?);
             }
             Ok(bans)
         })

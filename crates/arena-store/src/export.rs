@@ -4,18 +4,14 @@ use arena_model::Session;
 
 use crate::rows::{SESSION_COLUMNS, read_session};
 use crate::standings::read_or_pass_over;
-use crate::{SessionNo, Store, StoreError};
+use crate::{SessionNo, SqliteStore, StoreError};
 
 /// The place of an ended session in the order of endings: later ones have larger numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct EndingNo(i64);
+pub struct EndingNo(pub(crate) i64);
 
-impl Store {
-    /// Ended sessions behind `after`, in the order in which they ended, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a session's row is damaged.
-    pub async fn list_ended(
+impl SqliteStore {
+    pub(crate) async fn list_ended(
         &self,
         after: EndingNo,
         limit: usize,
@@ -40,12 +36,7 @@ impl Store {
         })
     }
 
-    /// Sessions behind `after` that haven't ended, in the order of creation: those of the next block of numbers that has
-    /// some. `None` stands before the first.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a session's row is damaged.
-    pub async fn list_running(&self, after: Option<SessionNo>) -> Result<Vec<(SessionNo, Session)>, StoreError> {
+    pub(crate) async fn list_running(&self, after: Option<SessionNo>) -> Result<Vec<(SessionNo, Session)>, StoreError> {
         let sql = format!(
             "SELECT {SESSION_COLUMNS} FROM sessions WHERE no BETWEEN ?1 AND ?2 AND status <> 'ended' ORDER BY no"
         );

@@ -6,16 +6,10 @@ use rusqlite::{OptionalExtension, params};
 use crate::audit::record;
 use crate::job::{WriteError, Writing};
 use crate::rows::channel_number;
-use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
+use crate::{AuditEntry, CommitError, SessionNo, SqliteStore, StoreError};
 
-impl Store {
-    /// Takes the content of a message away, for good, and keeps its hash, which is returned; `None` if there is no such
-    /// message. `no` is the session's number; the public channel has none. What was hidden before stays as it is, and isn't
-    /// recorded again.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn hide_message(
+impl SqliteStore {
+    pub(crate) async fn hide_message(
         &self,
         no: Option<SessionNo>,
         channel: Channel,

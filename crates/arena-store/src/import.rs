@@ -11,7 +11,7 @@ use crate::rows::{category_text, ending_text};
 use crate::standings::user_no;
 use crate::users::{find_user, write_profile};
 use crate::writer::{insert_messages, insert_session};
-use crate::{CommitError, SessionNo, Store, StoreError};
+use crate::{CommitError, SessionNo, SqliteStore, StoreError};
 
 /// A session that has ended, to be taken over.
 #[derive(Debug)]
@@ -35,25 +35,15 @@ pub enum Taken {
     ForeignInvite,
 }
 
-impl Store {
-    /// Takes a session over, with its messages, and counts it, all in one commit. Of several calls the first counts first,
-    /// whenever what they return is awaited.
-    ///
-    /// # Errors
-    /// If the session hasn't ended, or the store can't write.
-    pub fn import_session(
+impl SqliteStore {
+    pub(crate) fn import_session(
         &self,
         imported: ImportedSession,
     ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
         self.writer.write(move |writing| import_session(writing, &imported))
     }
 
-    /// Takes a user over. One of whom something is known already stays as it is. Ordered like
-    /// [`Store::import_session`].
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub fn import_user(
+    pub(crate) fn import_user(
         &self,
         profile: Arc<UserProfile>,
     ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {

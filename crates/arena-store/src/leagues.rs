@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::job::WriteError;
 use crate::rows::to_json;
 use crate::sqlite::Readers;
-use crate::{CommitError, Store, StoreError};
+use crate::{CommitError, SqliteStore, StoreError};
 
 /// The store's own number of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -161,7 +161,7 @@ pub struct LeagueSeat {
     pub longest_step_ms: f64,
 }
 
-impl Store {
+impl SqliteStore {
     /// What the store says of leagues.
     pub fn leagues(&self) -> Leagues {
         Leagues(self.readers.clone())

@@ -3,8 +3,8 @@
 //! A [`Commit`] is everything that one transition changes; it is written whole or not at all, and [`Store::commit`]
 //! answers only when it would survive a power cut. Commits of many sessions that wait at the same time share one fsync.
 //!
-//! There is one backend, SQLite, so [`Store`] is a type and no trait; the methods are async because a second one will
-//! answer over a network.
+//! There are two backends, and [`Store`] is one or the other: SQLite, in the data folder, and Postgres, over a network. Each writes
+//! its own SQL; one story is told of both. Leagues are kept in data folders only, by [`SqliteStore`].
 
 mod audit;
 mod bans;
@@ -14,13 +14,14 @@ mod hiding;
 mod import;
 mod job;
 mod leagues;
+mod postgres;
 mod ranking;
-
 mod removal;
 mod rows;
 mod scripts;
 mod sqlite;
 mod standings;
+mod store;
 mod users;
 mod writer;
 
@@ -37,7 +38,9 @@ pub use leagues::{
     League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, LeagueSeat, Leagues,
     NewLeague, NewLeagueAgent,
 };
-pub use sqlite::Store;
+pub use postgres::{DatabaseUrl, DatabaseUrlError, PostgresStore};
+pub use sqlite::{FolderLock, SqliteStore};
+pub use store::Store;
 pub use users::{ProfileWrite, Recount, Totals};
 
 /// The store's own number of a session: small, and in the order of creation.
@@ -164,6 +167,39 @@ pub enum StoreError {
         /// What the system says.
         reason: String,
     },
+    /// The database isn't there, or what is there is something else.
+    #[error("the database {database} can't be reached: {reason}")]
+    Unreachable {
+        /// Which, without what is nobody's business.
+        database: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// The database doesn't let us in, or can't hold a store.
+    #[error("the database {database} can't be used: {reason}")]
+    Refused {
+        /// Which.
+        database: String,
+        /// What it says.
+        reason: String,
+    },
+    /// Another arena has the database.
+    #[error("the database {database} is in use by another arena ({holder}); one at a time can have it")]
+    Taken {
+        /// Which database.
+        database: String,
+        /// Where the other one is, as far as known.
+        holder: String,
+    },
+    /// While the connection was lost, another arena has had the database: what is in memory here isn't true any more.
+    #[error("another arena has used the database {database} meanwhile; start this one again")]
+    Superseded {
+        /// Which database.
+        database: String,
+    },
+    /// The connection was lost when a commit was on its way: it may have been made or not.
+    #[error("the connection to the database was lost during a commit")]
+    Unsure,
     /// The database says no: disk full, file damaged, no permission.
     #[error("the database failed: {0}")]
     Database(String),

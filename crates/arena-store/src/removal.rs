@@ -11,15 +11,10 @@ use crate::counts::Delta;
 use crate::hiding::erase;
 use crate::job::{WriteError, Writing};
 use crate::standings::{PARTICIPANTS, games_of, recount, user_no, write_career};
-use crate::{AuditEntry, CommitError, SessionNo, Store};
+use crate::{AuditEntry, CommitError, SessionNo, SqliteStore};
 
-impl Store {
-    /// Removes a session in any state. If it has ended, the histories, standings and totals of its players become what
-    /// they would be without it; that takes a look at all their other games.
-    ///
-    /// # Errors
-    /// [`CommitError::Conflict`] if the session isn't at this version any more; or if the store can't write.
-    pub async fn remove_session(
+impl SqliteStore {
+    pub(crate) async fn remove_session(
         &self,
         no: SessionNo,
         session: Arc<Session>,

@@ -18,16 +18,65 @@ use crate::{SessionNo, StoreError};
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
      id, seed, options, invites, announced, players, scores, attributions, state, usage, script";
 
-pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreError> {
-    let no = SessionNo(row.get(0)?);
-    let id: String = row.get(10)?;
-    let damaged = |reason: String| StoreError::damaged(&id, reason);
-    let text = |column: usize| -> Result<&str, StoreError> {
-        row.get_ref(column)?.as_str().map_err(|error| damaged(error.to_string()))
-    };
-    let time = |column: usize| -> Result<Option<Timestamp>, StoreError> {
-        Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
-    };
+/// A row of either database, read by the numbers of its columns.
+pub(crate) trait Columns {
+    /// A number.
+    fn integer(&self, column: usize) -> Result<i64, StoreError> {
+        self.integer_or_null(column)?.ok_or_else(|| unexpected("a number", column))
+    }
+
+    /// A number, or nothing.
+    fn integer_or_null(&self, column: usize) -> Result<Option<i64>, StoreError>;
+
+    /// A text that was made here: JSON, an id, a word of ours.
+    fn text(&self, column: usize) -> Result<&str, StoreError> {
+        self.text_or_null(column)?.ok_or_else(|| unexpected("a text", column))
+    }
+
+    /// The same, or nothing.
+    fn text_or_null(&self, column: usize) -> Result<Option<&str>, StoreError>;
+
+    /// Bytes.
+    fn bytes(&self, column: usize) -> Result<&[u8], StoreError>;
+
+    /// A text that somebody wrote, which may hold any character.
+    fn prose(&self, column: usize) -> Result<Cow<'_, str>, StoreError> {
+        self.prose_or_null(column)?.ok_or_else(|| unexpected("a text", column))
+    }
+
+    /// The same, or nothing.
+    fn prose_or_null(&self, column: usize) -> Result<Option<Cow<'_, str>>, StoreError>;
+}
+
+fn unexpected(wanted: &str, column: usize) -> StoreError {
+    StoreError::Database(format!("there is no {wanted} in column {column} of a row"))
+}
+
+impl Columns for Row<'_> {
+    fn integer_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        Ok(self.get(column)?)
+    }
+
+    fn text_or_null(&self, column: usize) -> Result<Option<&str>, StoreError> {
+        Ok(self.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)?)
+    }
+
+    fn bytes(&self, column: usize) -> Result<&[u8], StoreError> {
+        Ok(self.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?)
+    }
+
+    fn prose_or_null(&self, column: usize) -> Result<Option<Cow<'_, str>>, StoreError> {
+        Ok(self.text_or_null(column)?.map(Cow::Borrowed))
+    }
+}
+
+pub(crate) fn read_session(row: &impl Columns) -> Result<(SessionNo, Session), StoreError> {
+    let no = SessionNo(row.integer(0)?);
+    let id = row.text(10)?;
+    let damaged = |reason: String| StoreError::damaged(id, reason);
+    let text = |column: usize| row.text(column).map_err(|error| damaged(error.to_string()));
+    let time =
+        |column: usize| -> Result<Option<Timestamp>, StoreError> { Ok(row.integer_or_null(column)?.map(Timestamp)) };
 
     let status = Status::from_wire(text(1)?).ok_or_else(|| damaged("unknown status".to_owned()))?;
     let phase = match status {
@@ -56,10 +105,10 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
     let scores: Vec<Score> = json(text(16)?).map_err(damaged)?;
     let attributions: Vec<(usize, usize, String)> = json(text(17)?).map_err(damaged)?;
     let facts = SessionFacts {
-        id: parse::<SessionId>(&id).map_err(damaged)?,
+        id: parse::<SessionId>(id).map_err(damaged)?,
         challenge: text(2)?.to_owned(),
-        script: row.get::<_, Option<String>>(20)?.as_deref().map(parse).transpose().map_err(damaged)?,
-        created_at: Timestamp(row.get(5)?),
+        script: row.text_or_null(20)?.map(parse).transpose().map_err(damaged)?,
+        created_at: Timestamp(row.integer(5)?),
         seed: read_seed(row)?,
         options: json(text(12)?).map_err(damaged)?,
         invites: codes(13)?,
@@ -68,7 +117,7 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
         return Err(damaged("it goes on without a seed".to_owned()));
     }
     let session = Session {
-        version: row.get::<_, i64>(3)?.try_into().map_err(|_| damaged("negative version".to_owned()))?,
+        version: row.integer(3)?.try_into().map_err(|_| damaged("negative version".to_owned()))?,
         phase,
         seats,
         announced: codes(14)?,
@@ -98,9 +147,14 @@ pub(crate) fn read_session(row: &Row<'_>) -> Result<(SessionNo, Session), StoreE
 }
 
 /// The seed of a session; a blob of no bytes where nobody knows it.
-fn read_seed(row: &Row<'_>) -> Result<Option<Seed>, StoreError> {
-    let unknown = row.get_ref(11)?.as_blob().is_ok_and(<[u8]>::is_empty);
-    Ok(if unknown { None } else { Some(Seed(row.get(11)?)) })
+fn read_seed(row: &impl Columns) -> Result<Option<Seed>, StoreError> {
+    let bytes = row.bytes(11)?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let seed =
+        bytes.try_into().map_err(|_| StoreError::damaged(row.text(10).unwrap_or("?"), "its seed isn't 32 bytes"));
+    seed.map(|seed| Some(Seed(seed)))
 }
 
 /// What the column `seed` holds.
@@ -108,20 +162,19 @@ pub(crate) fn seed_bytes(seed: Option<&Seed>) -> &[u8] {
     seed.map_or(&[], |seed| &seed.0)
 }
 
-pub(crate) fn read_message(row: &Row<'_>, channel: Channel) -> Result<ChatMessage, StoreError> {
-    let index: i64 = row.get(0)?;
-    let hidden = match row.get_ref(6)?.as_str_or_null().map_err(rusqlite::Error::from)? {
+pub(crate) fn read_message(row: &impl Columns, channel: Channel) -> Result<ChatMessage, StoreError> {
+    let hidden = match row.text_or_null(6)? {
         Some(hash) => Some(parse(hash).map_err(|error| StoreError::damaged(channel, error))?),
         None => None,
     };
     Ok(ChatMessage {
         channel,
-        index: index.unsigned_abs(),
-        at: Timestamp(row.get(1)?),
-        from: Party::from_wire(row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?),
-        to: row.get::<_, Option<String>>(3)?.as_deref().map(Party::from_wire),
-        method: row.get(4)?,
-        content: row.get(5)?,
+        index: row.integer(0)?.unsigned_abs(),
+        at: Timestamp(row.integer(1)?),
+        from: Party::from_wire(&row.prose(2)?),
+        to: row.prose_or_null(3)?.as_deref().map(Party::from_wire),
+        method: row.prose_or_null(4)?.map(Cow::into_owned),
+        content: row.prose(5)?.into_owned(),
         hidden,
     })
 }

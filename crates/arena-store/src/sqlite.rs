@@ -43,7 +43,7 @@ const IDLE_READERS: usize = 32;
 const READ_BYTES: usize = 1024 * 1024;
 
 /// The store of one data folder. Only one process at a time has it open.
-pub struct Store {
+pub struct SqliteStore {
     // Fields drop in this order. The writer's is the last connection, which tidies up; then the lock on the folder goes.
     pub(crate) readers: Readers,
     pub(crate) writer: Writer,
@@ -52,8 +52,11 @@ pub struct Store {
     pub(crate) rankings: Arc<Rankings>,
     /// Held by whoever reads a leaderboard into memory.
     pub(crate) loading: tokio::sync::Mutex<()>,
-    _lock: File,
+    _lock: FolderLock,
 }
+
+/// A data folder that is this process's, for as long as this lives. The system lets go of it at any death.
+pub struct FolderLock(#[expect(dead_code, reason = "held, not used")] File);
 
 /// Connections to read with. Clones are handles to the same ones.
 #[derive(Clone)]
@@ -64,14 +67,14 @@ struct Pool {
     file: PathBuf,
 }
 
-impl Store {
+impl SqliteStore {
     /// Opens the store of a data folder, and makes both if need be. `scoring` says what ended games count for; if it isn't
     /// the one that they were counted by, they are counted anew first.
     ///
     /// # Errors
     /// If the folder can't be used, another process uses it, or a newer program made it.
-    pub fn open(folder: &Path, scoring: Scoring) -> Result<Store, StoreError> {
-        Store::open_counted(folder, scoring, follow_scoring)
+    pub fn open(folder: &Path, scoring: Scoring) -> Result<SqliteStore, StoreError> {
+        SqliteStore::open_counted(folder, scoring, follow_scoring)
     }
 
     /// Opens the store as [`Store::open`] does, and leaves what ended games count for as it is: for those who neither end
@@ -79,22 +82,16 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_as_counted(folder: &Path) -> Result<Store, StoreError> {
-        Store::open_counted(folder, Scoring::default(), |_, _| Ok(()))
+    pub fn open_as_counted(folder: &Path) -> Result<SqliteStore, StoreError> {
+        SqliteStore::open_counted(folder, Scoring::default(), |_, _| Ok(()))
     }
 
     fn open_counted(
         folder: &Path,
         scoring: Scoring,
         count: impl FnOnce(&mut Connection, &Scoring) -> Result<(), StoreError>,
-    ) -> Result<Store, StoreError> {
-        let refuse = |error: std::io::Error| StoreError::Folder {
-            folder: folder.display().to_string(),
-            reason: error.to_string(),
-        };
-        // For its owner only: seeds, and what players hold in games that go on, are in there.
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refuse)?;
-        let lock = lock_folder(folder)?;
+    ) -> Result<SqliteStore, StoreError> {
+        let lock = FolderLock::take(folder)?;
         let file = folder.join(FILE);
         let mut connection = open_writable(&file).map_err(|error| StoreError::Folder {
             folder: folder.display().to_string(),
@@ -106,46 +103,37 @@ impl Store {
         let (scoring, rankings) = (Arc::new(scoring), Arc::new(Rankings::default()));
         let writer = Writer::start(connection, Arc::clone(&counts), Arc::clone(&scoring), Arc::clone(&rankings))?;
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
-        Ok(Store { readers, writer, counts, scoring, rankings, loading: tokio::sync::Mutex::new(()), _lock: lock })
+        Ok(SqliteStore {
+            readers,
+            writer,
+            counts,
+            scoring,
+            rankings,
+            loading: tokio::sync::Mutex::new(()),
+            _lock: lock,
+        })
     }
 
-    /// How many bytes the store takes on the disk, its log included. What can't be looked at counts as nothing.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let file = &self.readers.0.file;
         let log = file.with_extension("sqlite3-wal");
         [file, &log].into_iter().filter_map(|file| fs::metadata(file).ok()).map(|data| data.len()).sum()
     }
 
-    /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.
-    ///
-    /// # Errors
-    /// [`CommitError`]; nothing is stored then.
-    pub async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         self.writer.commit(commit).await
     }
 
-    /// Forgets answers to idempotent requests that were given before `before`.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
+    pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
         while self.writer.write(move |writing| Ok(writer::forget_answers(writing.connection, before)?)).await? {}
         Ok(())
     }
 
-    /// The answer that was given under an idempotency key.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_answer(&self, key: &[u8; 32]) -> Result<Option<StoredAnswer>, StoreError> {
+    pub(crate) async fn find_answer(&self, key: &[u8; 32]) -> Result<Option<StoredAnswer>, StoreError> {
         self.read(|connection| Ok(writer::find_answer(connection, key)?))
     }
 
-    /// A session by its id.
-    ///
-    /// # Errors
-    /// If the store can't be read, or the session's row is damaged.
-    pub async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
+    pub(crate) async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
         let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE id = ?1");
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
@@ -169,11 +157,7 @@ impl Store {
         })
     }
 
-    /// The session that an invite belongs to.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
+    pub(crate) async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
         self.read(|connection| {
             let id: Option<String> = connection
                 .prepare_cached("SELECT (SELECT id FROM sessions WHERE no = session) FROM invites WHERE code = ?1")?
@@ -183,12 +167,7 @@ impl Store {
         })
     }
 
-    /// Messages of a channel from index `from` on, at most `limit`, in order; fewer if they are long, but at least one if
-    /// there is one. `no` is the session's number; the public channel has none.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_messages(
+    pub(crate) async fn list_messages(
         &self,
         no: Option<SessionNo>,
         channel: Channel,
@@ -215,11 +194,7 @@ impl Store {
         })
     }
 
-    /// How many messages the public channel has.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn public_len(&self) -> Result<u64, StoreError> {
+    pub(crate) async fn public_len(&self) -> Result<u64, StoreError> {
         self.read(|connection| {
             let last: Option<i64> = connection.query_row(
                 "SELECT max(idx) FROM messages WHERE session = 0 AND channel = ?1",
@@ -230,11 +205,7 @@ impl Store {
         })
     }
 
-    /// Sessions that a filter lets through, newest first, from the `offset`th on, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a session's row is damaged.
-    pub async fn list_sessions(
+    pub(crate) async fn list_sessions(
         &self,
         filter: &SessionFilter,
         offset: u64,
@@ -266,16 +237,11 @@ impl Store {
         })
     }
 
-    /// How many sessions there are of each type and status.
-    pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
+    pub(crate) fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.counts.read().find_page(filter, 0, 0).total
     }
 
-    /// Sessions whose `wake_at` has come, the longest due first, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
+    pub(crate) async fn list_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, wake_at FROM sessions WHERE wake_at IS NOT NULL AND wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
@@ -291,11 +257,7 @@ impl Store {
         })
     }
 
-    /// When the next session is due.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+    pub(crate) async fn find_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| {
             let at: Option<i64> = connection
                 .prepare_cached("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL")?
@@ -373,31 +335,40 @@ fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
     Ok(())
 }
 
-/// Takes the folder for this process, for as long as the file returned lives. The system lets go of it at any death.
-fn lock_folder(folder: &Path) -> Result<File, StoreError> {
-    let refuse =
-        |error: std::io::Error| StoreError::Folder { folder: folder.display().to_string(), reason: error.to_string() };
-    let mut lock = File::options()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(folder.join("arena.lock"))
-        .map_err(refuse)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let _ = lock.read_to_string(&mut holder);
-            let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
-            return Err(StoreError::InUse { folder: folder.display().to_string(), holder });
+impl FolderLock {
+    /// Takes a data folder for this process, and makes it if need be.
+    ///
+    /// # Errors
+    /// If the folder can't be used, or another process uses it.
+    pub fn take(folder: &Path) -> Result<FolderLock, StoreError> {
+        let refuse = |error: std::io::Error| StoreError::Folder {
+            folder: folder.display().to_string(),
+            reason: error.to_string(),
+        };
+        // For its owner only: seeds, and what players hold in games that go on, are in there.
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refuse)?;
+        let mut lock = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(folder.join("arena.lock"))
+            .map_err(refuse)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = lock.read_to_string(&mut holder);
+                let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
+                return Err(StoreError::InUse { folder: folder.display().to_string(), holder });
+            }
+            Err(TryLockError::Error(error)) => return Err(refuse(error)),
         }
-        Err(TryLockError::Error(error)) => return Err(refuse(error)),
+        lock.set_len(0).map_err(refuse)?;
+        lock.rewind().map_err(refuse)?;
+        writeln!(lock, "{}", std::process::id()).map_err(refuse)?;
+        Ok(FolderLock(lock))
     }
-    lock.set_len(0).map_err(refuse)?;
-    lock.rewind().map_err(refuse)?;
-    writeln!(lock, "{}", std::process::id()).map_err(refuse)?;
-    Ok(lock)
 }
 
 /// How many migrations a database has seen.

@@ -1,11 +1,11 @@
 //! What the end of a game means for its players: their history, their standings, the totals. In the commit that ends it.
 
 use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standings, UserId};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::counts::Delta;
 use crate::ranking::{Move, Ranked};
-use crate::rows::{SESSION_COLUMNS, read_session, to_json};
+use crate::rows::{Columns, SESSION_COLUMNS, read_session, to_json};
 use crate::writer::write_delta;
 use crate::{SessionNo, StoreError};
 
@@ -30,10 +30,7 @@ impl Counting<'_> {
         }
         let result = GameResult::of(session);
         let mut moves = Vec::new();
-        let users: Vec<Option<&UserId>> = session.seats.iter().map(|occupant| occupant.user.as_ref()).collect();
-        for (seat, user) in users.iter().enumerate() {
-            // Who holds two seats has played one session.
-            let Some(user) = user.filter(|_| !users[..seat].contains(user)) else { continue };
+        for (seat, user) in players(session) {
             let user = user_no(connection, user)?;
             let mut career = read_career(connection, user)?;
             career.played += 1;
@@ -42,7 +39,7 @@ impl Counting<'_> {
             }
             write_played(connection, user, career.played, no)?;
             if let Some(result) = &result {
-                moves.extend(self.count(user, &mut career.standings, result, Seat(seat)));
+                moves.extend(self.count(user, &mut career.standings, result, seat));
             }
             write_career(connection, user, &career)?;
         }
@@ -50,7 +47,13 @@ impl Counting<'_> {
     }
 
     /// Adds a game to a player's standings.
-    fn count(&self, user: i64, standings: &mut Standings, result: &GameResult<'_>, seat: Seat) -> Vec<(Ranked, Move)> {
+    pub(crate) fn count(
+        &self,
+        user: i64,
+        standings: &mut Standings,
+        result: &GameResult<'_>,
+        seat: Seat,
+    ) -> Vec<(Ranked, Move)> {
         let keys = |standings: &Standings| -> Vec<Option<f64>> {
             self.ranked.iter().map(|ranked| ranked.key(self.scoring, standings)).collect()
         };
@@ -60,6 +63,19 @@ impl Counting<'_> {
         let moved = self.ranked.iter().zip(before.into_iter().zip(after)).filter(|(_, (from, to))| from != to);
         moved.map(|(ranked, (from, to))| (ranked.clone(), Move { user, from, to })).collect()
     }
+}
+
+/// The players of a session that are known, each at its first seat: who holds two seats has played one session.
+pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
+    let mut players: Vec<(Seat, &UserId)> = Vec::new();
+    for (seat, occupant) in session.seats.iter().enumerate() {
+        if let Some(user) = &occupant.user
+            && players.iter().all(|(_, other)| *other != user)
+        {
+            players.push((Seat(seat), user));
+        }
+    }
+    players
 }
 
 /// What a user has done: row 0 of `careers`.
@@ -77,11 +93,15 @@ pub(crate) fn read_career(connection: &Connection, user: i64) -> Result<Career, 
         connection.prepare_cached("SELECT session, standings FROM careers WHERE user = ?1 AND n = 0")?;
     let mut rows = statement.query([user])?;
     let Some(row) = rows.next()? else { return Ok(Career::default()) };
-    let standings = serde_json::from_str(row.get_ref(1)?.as_str()?).unwrap_or_else(|error| {
+    Ok(Career { played: row.get(0)?, standings: read_standings(user, row.get_ref(1)?.as_str()?) })
+}
+
+/// The standings of a user from their JSON; none if it can't be read.
+pub(crate) fn read_standings(user: i64, text: &str) -> Standings {
+    serde_json::from_str(text).unwrap_or_else(|error| {
         tracing::error!(user, %error, "the standings of user {user} can't be read; recompute them: {error}");
         Standings::new()
-    });
-    Ok(Career { played: row.get(0)?, standings })
+    })
 }
 
 /// Puts a career in the place of the stored one.
@@ -143,7 +163,7 @@ pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> 
 }
 
 /// A session, unless its row is damaged: one that can't be read counts for nothing, and keeps none from counting.
-pub(crate) fn read_or_pass_over(row: &Row<'_>) -> Result<Option<(SessionNo, Session)>, StoreError> {
+pub(crate) fn read_or_pass_over(row: &impl Columns) -> Result<Option<(SessionNo, Session)>, StoreError> {
     match read_session(row) {
         Ok(read) => Ok(Some(read)),
         Err(error @ StoreError::Damaged { .. }) => {

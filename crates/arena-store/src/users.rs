@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use arena_model::{
     Board, Order, ProfileChange, ProfileText, Scoring, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
 };
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::audit::record;
 use crate::ranking::{Ranked, RankingPage};
-use crate::rows::{SESSION_COLUMNS, read_session};
+use crate::rows::{Columns, SESSION_COLUMNS, read_session};
 use crate::standings::{PARTICIPANTS, games_of, read_career, recount, user_no, write_career};
 use crate::writer::{find_answer, remember};
-use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
+use crate::{AuditEntry, CommitError, NewAnswer, Page, SqliteStore, StoreError};
 
 /// A change of a profile.
 pub struct ProfileWrite {
@@ -38,6 +38,15 @@ pub struct Totals {
     pub participants: u64,
 }
 
+impl Totals {
+    /// Of the totals as they are stored, by name.
+    pub(crate) fn of(mut games: BTreeMap<String, i64>) -> Totals {
+        let participants = games.remove(PARTICIPANTS).unwrap_or(0).unsigned_abs();
+        let of_type = |(name, n): (String, i64)| Some((name.strip_prefix("games:")?.to_owned(), n.unsigned_abs()));
+        Totals { games: games.into_iter().filter_map(of_type).collect(), participants }
+    }
+}
+
 /// What came of counting all games anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recount {
@@ -49,21 +58,22 @@ pub struct Recount {
     pub wrong: Vec<UserId>,
 }
 
-const PROFILE_COLUMNS: &str = "id, username, model, benchmark";
+/// The columns that [`read_profile`] reads, in its order.
+pub(crate) const PROFILE_COLUMNS: &str = "id, username, model, benchmark";
 
-fn read_profile(row: &Row<'_>) -> Result<UserProfile, StoreError> {
-    let id: String = row.get(0)?;
+pub(crate) fn read_profile(row: &impl Columns) -> Result<UserProfile, StoreError> {
+    let id = row.prose(0)?;
     let damaged = |reason: String| StoreError::Damaged { what: format!("user {id}"), reason };
     let text = |column: usize| -> Result<_, StoreError> {
-        let text: Option<String> = row.get(column)?;
-        text.map(|text| text.parse())
+        row.prose_or_null(column)?
+            .map(|text| text.parse())
             .transpose()
             .map_err(|error: arena_model::ProfileTextError| damaged(error.to_string()))
     };
     Ok(UserProfile {
         username: text(1)?,
         model: text(2)?,
-        is_benchmark: row.get(3)?,
+        is_benchmark: row.integer(3)? != 0,
         user_id: id.parse().map_err(|error: arena_model::IdError| damaged(error.to_string()))?,
     })
 }
@@ -87,17 +97,12 @@ pub(crate) fn write_profile(connection: &Connection, no: i64, profile: &UserProf
     Ok(())
 }
 
-impl Store {
-    /// What ended games count for.
-    pub fn scoring(&self) -> &Scoring {
+impl SqliteStore {
+    pub(crate) fn scoring(&self) -> &Scoring {
         &self.scoring
     }
 
-    /// The profiles of those of these users that are known.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_profiles<'u>(
+    pub(crate) async fn find_profiles<'u>(
         &self,
         users: impl IntoIterator<Item = &'u UserId>,
     ) -> Result<BTreeMap<UserId, UserProfile>, StoreError> {
@@ -111,11 +116,7 @@ impl Store {
         })
     }
 
-    /// Users in the order in which they became known, from the `offset`th on, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_users(&self, offset: u64, limit: usize) -> Result<Page<UserProfile>, StoreError> {
+    pub(crate) async fn list_users(&self, offset: u64, limit: usize) -> Result<Page<UserProfile>, StoreError> {
         self.read(|connection| {
             // Users are numbered from 1 without gaps.
             let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE no > ?1 ORDER BY no LIMIT ?2");
@@ -132,11 +133,7 @@ impl Store {
         })
     }
 
-    /// The users that are benchmark models.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_benchmarks(&self) -> Result<BTreeSet<UserId>, StoreError> {
+    pub(crate) async fn list_benchmarks(&self) -> Result<BTreeSet<UserId>, StoreError> {
         self.read(|connection| {
             let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE benchmark");
             let mut statement = connection.prepare_cached(&sql)?;
@@ -149,11 +146,7 @@ impl Store {
         })
     }
 
-    /// Changes a profile, and makes one if there is none. The answer is what `respond` makes of it.
-    ///
-    /// # Errors
-    /// [`CommitError::Answered`] if one of the keys was used before; otherwise if the store can't write.
-    pub async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
+    pub(crate) async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
         let ProfileWrite { user, change, respond, once, at } = write;
         self.writer
             .write(move |writing| {
@@ -177,11 +170,7 @@ impl Store {
             .await
     }
 
-    /// Says whether a user is a benchmark model. Returns its profile.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn set_benchmark(
+    pub(crate) async fn set_benchmark(
         &self,
         user: UserId,
         benchmark: bool,
@@ -199,11 +188,7 @@ impl Store {
             .await
     }
 
-    /// The ended sessions of a user, newest first; `None` if the user isn't known.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_played(
+    pub(crate) async fn list_played(
         &self,
         user: &UserId,
         offset: u64,
@@ -229,23 +214,14 @@ impl Store {
         })
     }
 
-    /// What scoring remembers of a user; `None` if the user isn't known.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
+    pub(crate) async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
         self.read(|connection| {
             let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
             Ok(Some(read_career(connection, no)?.standings))
         })
     }
 
-    /// A page of a leaderboard, the largest first. The first look at a board reads all of it; after that it is kept in
-    /// order until nobody has looked for a while.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_board(
+    pub(crate) async fn list_board(
         &self,
         board: &Board,
         order: Order,
@@ -308,28 +284,15 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets leaderboards that nobody has looked at since the last call.
-    pub fn forget_idle_boards(&self) {
+    pub(crate) fn forget_idle_boards(&self) {
         self.rankings.forget_idle();
     }
 
-    /// How much has been played.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn read_totals(&self) -> Result<Totals, StoreError> {
-        let mut games = self.read(|connection| Ok(read_totals(connection)?))?;
-        let participants = games.remove(PARTICIPANTS).unwrap_or(0).unsigned_abs();
-        let of_type = |(name, n): (String, i64)| Some((name.strip_prefix("games:")?.to_owned(), n.unsigned_abs()));
-        Ok(Totals { games: games.into_iter().filter_map(of_type).collect(), participants })
+    pub(crate) async fn read_totals(&self) -> Result<Totals, StoreError> {
+        Ok(Totals::of(self.read(|connection| Ok(read_totals(connection)?))?))
     }
 
-    /// Counts all games of all users anew, and compares with what is stored. Where they differ, what was counted takes the
-    /// place of what was stored, with an entry in the audit for each user that `audit` makes. Play goes on meanwhile.
-    ///
-    /// # Errors
-    /// If the store can't be read or written.
-    pub async fn recount(&self, audit: impl Fn(&UserId) -> AuditEntry) -> Result<Recount, CommitError> {
+    pub(crate) async fn recount(&self, audit: impl Fn(&UserId) -> AuditEntry) -> Result<Recount, CommitError> {
         let last_user = self.list_users(0, 0).await.map_err(CommitError::Unavailable)?.total;
         let mut all = Recount::default();
         for user in 1..=i64::try_from(last_user).unwrap_or(i64::MAX) {

@@ -5,6 +5,7 @@ mod client;
 mod host;
 mod lab;
 mod player;
+mod postgres;
 mod python;
 mod twins;
 
@@ -12,5 +13,6 @@ pub use client::{Answer, Client, EventStream};
 pub use host::Host;
 pub use lab::Lab;
 pub use player::{Player, known_admin_token, known_secret};
+pub use postgres::Postgres;
 pub use python::python;
 pub use twins::WithSecret;

@@ -7,7 +7,7 @@ use arena_league::{
 };
 use arena_match::cores;
 use arena_report::season;
-use arena_store::{League, Store};
+use arena_store::{League, SqliteStore};
 use serde_json::{Value, json};
 
 use super::add::version_of;
@@ -70,7 +70,7 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
 }
 
 /// The present season with all agents that are there and what they were; says of the others what becomes of them.
-fn ready(keep: &Keep, store: &Store, league: League) -> Result<Season, Failure> {
+fn ready(keep: &Keep, store: &SqliteStore, league: League) -> Result<Season, Failure> {
     let checked = keep.wait(check_agents(store, league.no, &keep.data, &search_path(), now()));
     let changes = checked.map_err(|error| Failure::caused(Exit::StoreUnavailable, &error))?;
     let number = league.season;

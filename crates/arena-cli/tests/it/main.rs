@@ -17,6 +17,7 @@ mod log;
 mod matches;
 mod play;
 mod players;
+mod postgres;
 mod program;
 mod python_client;
 mod rate;

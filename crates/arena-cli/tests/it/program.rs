@@ -18,7 +18,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn arena(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
     let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    let ours = ["ARENA_URL", "ARENA_AUTH", "ARENA_ADMIN_TOKEN", "ARENA_LOG", "AUTH_SECRET", "ADMIN_TOKEN", "PORT"];
+    let ours = [
+        "ARENA_URL",
+        "ARENA_AUTH",
+        "ARENA_ADMIN_TOKEN",
+        "ARENA_LOG",
+        "AUTH_SECRET",
+        "ADMIN_TOKEN",
+        "PORT",
+        "DATABASE_URL",
+    ];
     for name in ours.iter().chain(&proxies) {
         command.env_remove(name);
     }

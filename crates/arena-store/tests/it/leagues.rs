@@ -1,16 +1,20 @@
 //! Leagues in the store: what was kept is there after a restart, once, and versions don't mix.
 
 use std::fmt::Write;
+use std::path::Path;
 
-use arena_model::{Seed, TimeLimits, Timestamp, Verdict};
+use arena_model::{Scoring, Seed, TimeLimits, Timestamp, Verdict};
 use arena_store::{
     CommitError, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeat, Leagues, NewLeague,
-    NewLeagueAgent, Store, StoreError,
+    NewLeagueAgent, SqliteStore, StoreError,
 };
 use expect_test::expect;
 use serde_json::json;
 
-use crate::open;
+/// Leagues are kept in data folders only.
+fn open(folder: &Path) -> SqliteStore {
+    SqliteStore::open(folder, Scoring::default()).expect("the store opens")
+}
 
 fn new_league(name: &str) -> NewLeague {
     let rules = LeagueRules {
@@ -62,16 +66,16 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
     }
 }
 
-async fn found(store: &Store, name: &str) -> LeagueNo {
+async fn found(store: &SqliteStore, name: &str) -> LeagueNo {
     store.create_league(new_league(name)).await.expect("it can write").expect("the name is free")
 }
 
-async fn enter(store: &Store, league: LeagueNo, facts: NewLeagueAgent, at: i64) -> LeagueAgent {
+async fn enter(store: &SqliteStore, league: LeagueNo, facts: NewLeagueAgent, at: i64) -> LeagueAgent {
     store.enter_league_agent(league, facts, Timestamp(at)).await.expect("it can write")
 }
 
 /// All versions of all agents, a line each.
-async fn told(store: &Store, league: LeagueNo) -> String {
+async fn told(store: &SqliteStore, league: LeagueNo) -> String {
     let mut told = String::new();
     for agent in store.leagues().list_agents(league).await.expect("readable") {
         let NewLeagueAgent { name, version, sha256, .. } = &agent.facts;
@@ -174,7 +178,7 @@ async fn leagues_are_read_beside_whoever_has_the_store() {
     assert!(Leagues::beside_others(&folder.path().join("absent")).expect("readable").is_none());
     let store = open(folder.path());
     let league = found(&store, "ladder").await;
-    assert!(matches!(Store::open_as_counted(folder.path()), Err(StoreError::InUse { .. })));
+    assert!(matches!(SqliteStore::open_as_counted(folder.path()), Err(StoreError::InUse { .. })));
     let beside = Leagues::beside_others(folder.path()).expect("readable").expect("it is there");
     enter(&store, league, facts("a", "1"), 10).await;
     assert_eq!(beside.count_present(league).await.expect("readable"), 1);

@@ -1,21 +1,24 @@
 //! The story that a store has to tell: what was committed is there, whole, once, also after a restart.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arena_model::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Seed, Session,
-    SessionFacts, SessionId, Status, Timestamp,
+    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Script, SeatUsage,
+    Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
 };
 use arena_store::{AuditEntry, Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
 use serde_json::json;
 
 mod administration;
 mod leagues;
+mod place;
+mod postgres_only;
 mod season;
 
-fn open(folder: &Path) -> Store {
-    Store::open(folder, Scoring::default()).expect("the store opens")
+use place::{Place, stories};
+
+async fn open(place: &Place) -> Store {
+    place.open(Scoring::default()).await
 }
 
 fn uuid(n: u64) -> String {
@@ -75,13 +78,20 @@ async fn update(
     store.commit(Commit { change, messages, answer: None }).await.map(drop)
 }
 
-#[tokio::test]
-async fn what_was_committed_is_there_after_a_restart() {
-    let folder = tempfile::tempdir().expect("a temp folder");
+stories!(
+    what_was_committed_is_there_after_a_restart,
+    a_commit_decided_on_an_old_version_is_refused_whole,
+    one_that_fails_does_not_hurt_those_it_shares_a_transaction_with,
+    an_answer_is_given_once_and_forgotten_after_its_time,
+    pages_are_the_same_whatever_was_removed_in_between,
+    a_script_is_kept_once_and_is_what_it_was,
+);
+
+async fn what_was_committed_is_there_after_a_restart(place: Place) {
     let mut session = session(1);
     let id = session.facts.id;
     {
-        let store = open(folder.path());
+        let store = open(&place).await;
         let no = create(&store, &session).await;
         session.version = 2;
         session.phase = Phase::Ended { at: Timestamp(9), ending: Ending::Abandoned, category: GameCategory::Benchmark };
@@ -90,12 +100,14 @@ async fn what_was_committed_is_there_after_a_restart() {
         session.announced = vec![session.facts.invites[1]];
         session.seats = vec![Occupant { invite: session.facts.invites[1], user: Some("ada".parse().expect("a name")) }];
         session.scores[0] = Score { security: -1.0, utility: 0.1 };
+        let total = UsageTotal { reports: 1, input_tokens: 7, cost_usd: Some(0.1), ..UsageTotal::default() };
+        session.usage = Arc::new(vec![SeatUsage { total, reports: Vec::new() }]);
         session.state = r#"{"odd":"\u0001 'quotes' \"and\" ☃"}"#.to_owned();
         let messages =
             vec![said(Channel::Operator(id), 1, "first"), said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")];
         update(&store, no, &session, messages).await.expect("it is stored");
     }
-    let store = open(folder.path());
+    let store = open(&place).await;
     let stored = store.find_session(id).await.expect("readable").expect("it is there");
     assert_eq!(stored.session, session);
     assert_eq!((stored.chat_len, stored.operator_len, stored.last_activity), (1, 1, Timestamp(2000)));
@@ -107,10 +119,8 @@ async fn what_was_committed_is_there_after_a_restart() {
     assert_eq!(store.count_sessions(&SessionFilter { challenge: Some("chess".to_owned()), status: None }), 0);
 }
 
-#[tokio::test]
-async fn a_commit_decided_on_an_old_version_is_refused_whole() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
+    let store = open(&place).await;
     let mut session = session(1);
     let id = session.facts.id;
     let no = create(&store, &session).await;
@@ -135,10 +145,8 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole() {
     assert_eq!(store.count_sessions(&active), 0);
 }
 
-#[tokio::test]
-async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = Arc::new(open(folder.path()));
+async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: Place) {
+    let store = Arc::new(open(&place).await);
     let base = session(1);
     let id = base.facts.id;
     let no = create(&store, &base).await;
@@ -161,10 +169,8 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with() {
     assert_eq!(messages.iter().map(|message| message.index).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
 }
 
-#[tokio::test]
-async fn an_answer_is_given_once_and_forgotten_after_its_time() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
+    let store = open(&place).await;
     let commit = |n: u64, key: u8, at: i64| Commit {
         change: Change::Create(Box::new(session(n))),
         messages: Vec::new(),
@@ -182,10 +188,8 @@ async fn an_answer_is_given_once_and_forgotten_after_its_time() {
     assert!(store.find_answer(&[2; 32]).await.expect("readable").is_some());
 }
 
-#[tokio::test]
-async fn pages_are_the_same_whatever_was_removed_in_between() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
+    let store = open(&place).await;
     let mut kept = Vec::new();
     // More than two blocks of counts.
     for n in 1..=600 {
@@ -210,12 +214,35 @@ async fn pages_are_the_same_whatever_was_removed_in_between() {
     assert_eq!(store.find_invite(session(3).facts.invites[0]).await.expect("readable"), None);
 }
 
+async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
+    let store = open(&place).await;
+    let script = Script::new(r#"{"files":{"main.js":"'\u0000' \"☃\" 􏿿0"}}"#.to_owned());
+    assert_eq!(store.find_script(script.version()).await.expect("readable"), None);
+    for _ in 0..2 {
+        store.keep_script(&script).await.expect("it is kept");
+    }
+    let mut session = session(1);
+    let mut facts = (*session.facts).clone();
+    facts.script = Some(script.version());
+    session.facts = facts.into();
+    create(&store, &session).await;
+    drop(store);
+    let store = open(&place).await;
+    assert_eq!(store.find_script(script.version()).await.expect("readable").as_ref(), Some(&script));
+    let stored = store.find_session(session.facts.id).await.expect("readable").expect("it is there");
+    assert_eq!(stored.session, session);
+    drop(store);
+    place.change("UPDATE scripts SET source = '{}'");
+    let damaged = open(&place).await.find_script(script.version()).await.expect_err("it is another one");
+    assert!(damaged.to_string().contains("another version"), "{damaged}");
+}
+
 #[test]
 fn a_folder_that_is_made_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
     let parent = tempfile::tempdir().expect("a temp folder");
     let folder = parent.path().join("data");
-    drop(open(&folder));
+    drop(Store::open(&folder, Scoring::default()).expect("the store opens"));
     let mode = std::fs::metadata(&folder).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
@@ -223,11 +250,11 @@ fn a_folder_that_is_made_is_its_owners_alone() {
 #[test]
 fn a_folder_belongs_to_one_store_at_a_time() {
     let folder = tempfile::tempdir().expect("a temp folder");
-    let first = open(folder.path());
+    let first = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     match Store::open(folder.path(), Scoring::default()).map(drop) {
         Err(StoreError::InUse { holder, .. }) => assert_eq!(holder, std::process::id().to_string()),
         other => panic!("{other:?}"),
     }
     drop(first);
-    open(folder.path());
+    Store::open(folder.path(), Scoring::default()).expect("it is free again");
 }

@@ -1,7 +1,6 @@
 //! What ended games leave behind: histories, standings, leaderboards, totals; counted once, and the same when recounted.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use arena_model::{
     Attribution, Board, Channel, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase, ProfileChange, Score, Scoring,
@@ -10,7 +9,16 @@ use arena_model::{
 use arena_store::{Change, Commit, CommitError, EndingNo, ProfileWrite, Recount, SessionNo, Store};
 use proptest::prelude::*;
 
+use crate::place::{Place, in_each_place, stories};
 use crate::{audit, create, said, session, update};
+
+stories!(
+    a_season_is_counted_in_the_commits_that_end_its_games,
+    a_damaged_session_keeps_no_other_from_counting,
+    what_was_changed_by_hand_is_found_and_mended,
+    profiles_are_merged_and_a_key_is_good_once,
+    many_writers_count_each_game_once,
+);
 
 fn scoring(own: &[&str]) -> Scoring {
     let own: Vec<String> = own.iter().map(|name| (*name).to_owned()).collect();
@@ -20,8 +28,8 @@ fn scoring(own: &[&str]) -> Scoring {
 
 const ALL: &[&str] = &["win-rate", "red-team", "consecutive"];
 
-pub(super) fn open(folder: &Path) -> Store {
-    Store::open(folder, scoring(ALL)).expect("the store opens")
+pub(super) async fn open(place: &Place) -> Store {
+    place.open(scoring(ALL)).await
 }
 
 pub(super) fn user(name: &str) -> UserId {
@@ -94,10 +102,8 @@ pub(super) async fn board(store: &Store, board: &Board, sort: Option<&str>, offs
     format!("{} of {}", lines.join(", "), page.total)
 }
 
-#[tokio::test]
-async fn a_season_is_counted_in_the_commits_that_end_its_games() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
+    let store = open(&place).await;
     assert_eq!(board(&store, &psi("average"), None, 0, 9).await, " of 0");
     play(&store, 1, &GAME).await;
     play(&store, 2, &Game { users: ["bob", "eve"], breach: false, ..GAME }).await;
@@ -141,19 +147,19 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games() {
     );
 
     drop(store);
-    let store = open(folder.path());
+    let store = open(&place).await;
     assert_eq!(boards(&store).await, expected);
     // With other strategies, all is counted anew.
     drop(store);
-    let store = Store::open(folder.path(), scoring(&["win-rate"])).expect("the store opens");
+    let store = place.open(scoring(&["win-rate"])).await;
     let standings = store.find_standings(&user("ada")).await.expect("it can be read").expect("ada is known");
     assert_eq!(standings["psi"].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
 }
 
 #[tokio::test]
 async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+    let place = Place::folder();
+    let store = open(&place).await;
     for n in 1..=5 {
         let users = if n % 2 == 0 { ["bob", "eve"] } else { ["ada", "bob"] };
         play(&store, n, &Game { users, abandoned: n == 3, ..GAME }).await;
@@ -165,56 +171,38 @@ async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
     };
     let before = told(&store).await;
     drop(store);
-    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
-    connection
-        .execute_batch(
-            "DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes",
-        )
-        .expect("as it was");
-    drop(connection);
-    let store = open(folder.path());
+    place.change("DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes");
+    let store = open(&place).await;
     assert_eq!(told(&store).await, before);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-#[tokio::test]
-async fn a_damaged_session_keeps_no_other_from_counting() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn a_damaged_session_keeps_no_other_from_counting(place: Place) {
+    let store = open(&place).await;
     for n in 1..=3 {
         play(&store, n, &GAME).await;
     }
     drop(store);
-    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
-    connection.execute("UPDATE sessions SET scores = 'nothing' WHERE no = 2", []).expect("it is damaged");
-    drop(connection);
-    let store = Store::open(folder.path(), scoring(&["win-rate"])).expect("the store opens");
+    place.change("UPDATE sessions SET scores = 'nothing' WHERE no = 2");
+    let store = place.open(scoring(&["win-rate"])).await;
     assert_eq!(board(&store, &psi("win-rate"), None, 0, 9).await, "ada 2 1.00, bob 2 0.00 of 2");
     assert_eq!(store.list_ended(EndingNo::default(), 2).await.expect("it can be read").len(), 2);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-#[tokio::test]
-async fn what_was_changed_by_hand_is_found_and_mended() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn what_was_changed_by_hand_is_found_and_mended(place: Place) {
+    let store = open(&place).await;
     play(&store, 1, &GAME).await;
     let before = store.find_standings(&user("bob")).await.expect("it can be read");
     drop(store);
-    let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
-    let changed = connection.execute(
+    let column = if let Place::Folder(_) = place { "user" } else { "user_no" };
+    place.change(&format!(
         "UPDATE careers SET standings = replace(standings, '\"games\":1', '\"games\":7')
-         WHERE n = 0 AND user = (SELECT no FROM users WHERE id = 'bob')",
-        [],
-    );
-    assert_eq!(changed.expect("it is changed"), 1);
-    connection
-        .execute_batch(
-            "UPDATE totals SET n = 9 WHERE name = 'games:psi'; DELETE FROM totals WHERE name = 'participants'",
-        )
-        .expect("they are changed");
-    drop(connection);
-    let store = open(folder.path());
+         WHERE n = 0 AND {column} = (SELECT no FROM users WHERE id = 'bob');
+         UPDATE totals SET n = 9 WHERE name = 'games:psi';
+         DELETE FROM totals WHERE name = 'participants'",
+    ));
+    let store = open(&place).await;
     let totals = async || store.read_totals().await.expect("totals");
     assert_eq!((totals().await.games["psi"], totals().await.participants), (9, 0));
     assert_ne!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
@@ -227,10 +215,8 @@ async fn what_was_changed_by_hand_is_found_and_mended() {
     assert_eq!((totals().await.games["psi"], totals().await.participants), (1, 2));
 }
 
-#[tokio::test]
-async fn profiles_are_merged_and_a_key_is_good_once() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = open(folder.path());
+async fn profiles_are_merged_and_a_key_is_good_once(place: Place) {
+    let store = open(&place).await;
     let change = async |username: Option<&str>, model: Option<&str>, key: u8| {
         let text = |text: &str| text.parse().expect("short");
         let write = ProfileWrite {
@@ -289,15 +275,13 @@ pub(super) fn games() -> impl Strategy<Value = Vec<Game>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     // Boards are looked at from the middle of the season on, so that they are loaded and then moved in.
     #[test]
     fn any_season_is_recounted_the_same_and_sorted(games in games(), look in 0usize..40) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
-        runtime.block_on(async {
-            let folder = tempfile::tempdir().expect("a temp folder");
-            let store = open(folder.path());
+        in_each_place(async |place| {
+            let store = open(&place).await;
             for (i, game) in games.iter().enumerate() {
                 if i >= look {
                     boards(&store).await;
@@ -307,15 +291,13 @@ proptest! {
             let played = boards(&store).await;
             assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
             drop(store);
-            assert_eq!(boards(&open(folder.path())).await, played);
+            assert_eq!(boards(&open(&place).await).await, played);
         });
     }
 }
 
-#[tokio::test]
-async fn many_writers_count_each_game_once() {
-    let folder = tempfile::tempdir().expect("a temp folder");
-    let store = std::sync::Arc::new(open(folder.path()));
+async fn many_writers_count_each_game_once(place: Place) {
+    let store = std::sync::Arc::new(open(&place).await);
     let tasks: Vec<_> = (1..=200)
         .map(|n| {
             let store = store.clone();

@@ -1,0 +1,175 @@
+//! Where a database is: a connection URL, read once, with what of it may be shown.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::StoreError;
+
+/// How long it may take to reach the database.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long what was sent may stay unanswered by the other machine before the connection counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(15);
+
+/// A Postgres database, as a URL names it: `postgres://user:password@host:port/database?sslmode=require`.
+///
+/// What it shows of itself holds no password. Besides the parameters of a URL that libpq knows (`sslmode`, `options`,
+/// `connect_timeout` …) `sslrootcert` names a file of certificates to trust instead of the usual ones. `sslmode` is
+/// `disable`, which holds if there is none, or `require` or `verify-full`: the server has to show a certificate that is
+/// trusted and its own; what checks less promises more than it keeps.
+#[derive(Clone, PartialEq)]
+pub struct DatabaseUrl {
+    config: tokio_postgres::Config,
+    roots: Option<Vec<CertificateDer<'static>>>,
+}
+
+impl fmt::Display for DatabaseUrl {
+    /// Without the password and whatever else isn't for everybody.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = match self.config.get_hosts().first() {
+            Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]"),
+            Some(Host::Tcp(host)) => host.clone(),
+            Some(Host::Unix(folder)) => folder.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        write!(f, "{} at {host}:{port}", self.config.get_dbname().or(self.config.get_user()).unwrap_or("postgres"))
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DatabaseUrl({self})")
+    }
+}
+
+/// Why a text is no URL of a database. Says nothing of what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a URL of a Postgres database: {reason}")]
+pub struct DatabaseUrlError {
+    reason: String,
+}
+
+impl FromStr for DatabaseUrl {
+    type Err = DatabaseUrlError;
+
+    fn from_str(url: &str) -> Result<DatabaseUrl, DatabaseUrlError> {
+        let refuse = |reason: &str| DatabaseUrlError { reason: reason.to_owned() };
+        if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+            return Err(refuse("it doesn't begin with postgres://"));
+        }
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut roots, mut kept) = (SslMode::Disable, None, Vec::new());
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                Some(("sslmode", "disable")) => mode = SslMode::Disable,
+                Some(("sslmode", "require" | "verify-full")) => mode = SslMode::Require,
+                Some(("sslmode", _)) => return Err(refuse("sslmode can be disable, require or verify-full")),
+                Some(("sslrootcert", file)) => roots = Some(read_roots(file)?),
+                _ => kept.push(parameter),
+            }
+        }
+        let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+        let mut config: tokio_postgres::Config =
+            url.parse().map_err(|error: tokio_postgres::Error| DatabaseUrlError {
+                // The first says only that the text is no good, its source why.
+                reason: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
+            })?;
+        if config.get_hosts().is_empty() {
+            return Err(refuse("it names no host"));
+        }
+        if config.get_hosts().len() > 1 {
+            return Err(refuse("it names several hosts, and an arena has one database"));
+        }
+        config.ssl_mode(mode);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("arena");
+        }
+        config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER);
+        Ok(DatabaseUrl { config, roots })
+    }
+}
+
+fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlError> {
+    let refuse = |reason: &dyn fmt::Display| DatabaseUrlError { reason: format!("sslrootcert={file}: {reason}") };
+    let read = CertificateDer::pem_file_iter(Path::new(file)).map_err(|error| refuse(&error))?;
+    let roots: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| refuse(&error))?;
+    if roots.is_empty() { Err(refuse(&"there is no certificate in it")) } else { Ok(roots) }
+}
+
+impl DatabaseUrl {
+    /// What the driver connects by, with options for the server in front of those of the URL.
+    pub(crate) fn config(&self, options: &str) -> tokio_postgres::Config {
+        let mut config = self.config.clone();
+        let own = config.get_options().unwrap_or_default();
+        let options = format!("{options} {own}");
+        config.options(options.trim());
+        config
+    }
+
+    /// How connections are encrypted, if they are.
+    pub(crate) fn tls(&self) -> Result<MakeRustlsConnect, StoreError> {
+        let mut roots = RootCertStore::empty();
+        match &self.roots {
+            Some(certificates) => drop(roots.add_parsable_certificates(certificates.iter().cloned())),
+            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| StoreError::Database(error.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(MakeRustlsConnect::new(config))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(url: &str, expected: Expect) {
+        let shown = match url.parse::<DatabaseUrl>() {
+            Ok(url) => format!("{url} {:?}", url.config.get_ssl_mode()),
+            Err(error) => error.to_string(),
+        };
+        expected.assert_eq(&shown);
+    }
+
+    #[test]
+    fn a_url_says_where_a_database_is_and_shows_no_password() {
+        check("postgres://ada:secret@db.example.org/arena", expect!["arena at db.example.org:5432 Disable"]);
+        check("postgresql://ada:secret@[::1]:6000/arena?sslmode=verify-full", expect!["arena at [::1]:6000 Require"]);
+        check("postgres://ada@%2Frun%2Fpostgresql/arena", expect!["arena at /run/postgresql:5432 Disable"]);
+        check("postgres://ada@localhost", expect!["ada at localhost:5432 Disable"]);
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused() {
+        check("mysql://localhost/x", expect!["not a URL of a Postgres database: it doesn't begin with postgres://"]);
+        check("postgres:///arena", expect!["not a URL of a Postgres database: it names no host"]);
+        check(
+            "postgres://a,b/arena",
+            expect!["not a URL of a Postgres database: it names several hosts, and an arena has one database"],
+        );
+        check(
+            "postgres://a/arena?sslmode=prefer",
+            expect!["not a URL of a Postgres database: sslmode can be disable, require or verify-full"],
+        );
+        check("postgres://a:port/arena", expect!["not a URL of a Postgres database: invalid value for option `port`"]);
+        check("postgres://a/arena?colour=blue", expect!["not a URL of a Postgres database: unknown option `colour`"]);
+    }
+}

@@ -1,0 +1,462 @@
+//! The one writer: a task that commits whatever is waiting as one transaction, on the connection that holds the database.
+//!
+//! Callers wait for their own commit. While one transaction is on its way the next commits gather, so that its round trips and
+//! its fsync are shared by all that wait. If the connection is lost, those under way are told so, the next ones try to take
+//! the database again, and what is mirrored in memory is read anew.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arena_model::{ChatMessage, Scoring};
+use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::{Client, Error};
+
+use super::batch::{Failure, add_delta, write_batch};
+use super::connection::{Holder, Numbers, failed, is_constraint, measure, read_counts};
+use super::plan::{Done, Transition};
+use super::url::DatabaseUrl;
+use crate::counts::Counts;
+use crate::import::{ImportedSession, Taken};
+use crate::job::Effects;
+use crate::ranking::Rankings;
+use crate::standings::Counting;
+use crate::{Commit, CommitError, SessionNo, StoreError};
+
+/// Most transitions in one transaction, and most bytes of text. They bound how long the first of them waits, and how large a
+/// statement gets.
+const MAX_BATCH: (usize, usize) = (1024, 16 * 1024 * 1024);
+
+/// How often an idle writer looks whether its connection is still there. Without it, nobody holds the database.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often the size of the store is looked at, which takes the database milliseconds.
+const MEASURE_AGAIN: Duration = Duration::from_secs(60);
+
+/// How long a batch may take until the database counts as lost: longer than it lets a statement run.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same for what isn't a batch: removing a session counts all games of its players again.
+const LONG_PATIENCE: Duration = Duration::from_secs(120);
+
+/// What waits to be written.
+enum Waiting {
+    /// Beside others, in one transaction.
+    Transition(Queued),
+    /// By itself.
+    Other(Box<dyn Job>),
+}
+
+/// A transition that waits to be written, with whoever waits for it.
+enum Queued {
+    Commit { commit: Box<Commit>, reply: oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>> },
+    Import { imported: Box<ImportedSession>, reply: oneshot::Sender<Result<Taken, CommitError>> },
+}
+
+/// A handle to the writer. When the last one is gone, the writer finishes what it was given, and lets go of the database.
+pub(crate) struct Writer {
+    jobs: mpsc::UnboundedSender<Waiting>,
+}
+
+/// What the writer keeps true in memory.
+#[derive(Clone)]
+pub(crate) struct Mirror {
+    pub(crate) counts: Arc<RwLock<Counts>>,
+    pub(crate) scoring: Arc<Scoring>,
+    pub(crate) rankings: Arc<Rankings>,
+    /// Why this store can't be used any more, once that is so.
+    pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
+    /// How large the store is, as last looked.
+    pub(crate) bytes: Arc<AtomicU64>,
+}
+
+impl Writer {
+    /// Must be called on a runtime.
+    pub(crate) fn start(database: DatabaseUrl, holder: Holder, numbers: Numbers, mirror: Mirror) -> Writer {
+        let (jobs, waiting) = mpsc::unbounded_channel();
+        let name = holder.name.clone();
+        let state =
+            State { database, name, link: Some(Arc::new(holder)), numbers, mirror, measured: None, away: false };
+        tokio::spawn(state.run(waiting));
+        Writer { jobs }
+    }
+
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Waiting::Transition(Queued::Commit { commit: Box::new(commit), reply }))?;
+        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+    }
+
+    /// Imports happen in the order of these calls, whenever what they return is awaited.
+    pub(crate) fn import(
+        &self,
+        imported: ImportedSession,
+    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Waiting::Transition(Queued::Import { imported: Box::new(imported), reply }));
+        async move {
+            sent?;
+            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+        }
+    }
+
+    /// Runs a write in a transaction of its own. Writes happen in the order of these calls, whenever what they return is
+    /// awaited.
+    pub(crate) fn write<T, F>(&self, write: F) -> impl Future<Output = Result<T, CommitError>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: for<'w> FnOnce(&'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Waiting::Other(Box::new(Closure { write: Some(write), result: None, reply })));
+        async move {
+            sent?;
+            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+        }
+    }
+
+    fn send(&self, job: Waiting) -> Result<(), CommitError> {
+        self.jobs.send(job).map_err(|_| CommitError::Unavailable(StoreError::Closed))
+    }
+}
+
+/// A write under way that is no transition, in a transaction that isn't durable yet.
+pub(crate) struct Writing {
+    holder: Arc<Holder>,
+    pub(crate) numbers: Numbers,
+    pub(crate) scoring: Arc<Scoring>,
+    pub(crate) effects: Effects,
+}
+
+impl Writing {
+    pub(crate) fn client(&self) -> &Client {
+        &self.holder.client
+    }
+}
+
+/// Why a write doesn't happen.
+pub(crate) enum WriteError {
+    /// The database failed.
+    Failed(Error),
+    /// The write itself refuses.
+    Refused(CommitError),
+}
+
+impl From<Error> for WriteError {
+    fn from(error: Error) -> WriteError {
+        WriteError::Failed(error)
+    }
+}
+
+impl From<CommitError> for WriteError {
+    fn from(error: CommitError) -> WriteError {
+        WriteError::Refused(error)
+    }
+}
+
+impl From<StoreError> for WriteError {
+    fn from(error: StoreError) -> WriteError {
+        WriteError::Refused(error.into())
+    }
+}
+
+/// A write that waits.
+trait Job: Send {
+    /// Writes. Called once.
+    fn apply<'w>(&'w mut self, writing: &'w mut Writing) -> BoxFuture<'w, Result<(), WriteError>>;
+
+    /// Tells the caller what came of it.
+    fn finish(self: Box<Self>, outcome: Result<(), CommitError>);
+}
+
+struct Closure<F, T> {
+    write: Option<F>,
+    result: Option<T>,
+    reply: oneshot::Sender<Result<T, CommitError>>,
+}
+
+impl<F, T> Job for Closure<F, T>
+where
+    F: for<'w> FnOnce(&'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send,
+    T: Send,
+{
+    fn apply<'w>(&'w mut self, writing: &'w mut Writing) -> BoxFuture<'w, Result<(), WriteError>> {
+        Box::pin(async move {
+            let write = self.write.take().ok_or(CommitError::Unavailable(StoreError::Closed))?;
+            self.result = Some(write(writing).await?);
+            Ok(())
+        })
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<(), CommitError>) {
+        let Closure { result, reply, .. } = *self;
+        let result = outcome.and_then(|()| result.ok_or(CommitError::Unavailable(StoreError::Closed)));
+        // Nobody may be waiting any more: the caller has hung up. What was written stands.
+        let _ = reply.send(result);
+    }
+}
+
+impl Queued {
+    fn transition(&self) -> Transition<'_> {
+        match self {
+            Queued::Commit { commit, .. } => Transition::Commit(commit),
+            Queued::Import { imported, .. } => Transition::Import(imported),
+        }
+    }
+
+    /// About how many bytes of text it writes.
+    fn bytes(&self) -> usize {
+        let said = |messages: &[ChatMessage]| messages.iter().map(|message| message.content.len()).sum::<usize>();
+        match self {
+            Queued::Commit { commit, .. } => {
+                said(&commit.messages) + commit.answer.as_ref().map_or(0, |answer| answer.body.len())
+            }
+            Queued::Import { imported, .. } => said(&imported.messages) + imported.session.state.len(),
+        }
+    }
+
+    /// Tells the caller that the transaction is durable, or why there was none.
+    fn finish(self, outcome: Result<Done, CommitError>) {
+        // Nobody may be waiting any more: the caller has hung up. The commit stands.
+        match (self, outcome) {
+            (Queued::Commit { commit, reply }, Ok(Done::Committed(no))) => drop(reply.send(Ok((no, commit)))),
+            (Queued::Commit { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
+            (Queued::Import { reply, .. }, Ok(Done::Imported(taken))) => drop(reply.send(Ok(taken))),
+            (Queued::Import { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
+            (Queued::Commit { .. } | Queued::Import { .. }, Ok(_)) => {
+                unreachable!("commits are committed, and imports imported")
+            }
+        }
+    }
+}
+
+struct State {
+    database: DatabaseUrl,
+    name: String,
+    /// The connection that holds the database, unless it is lost.
+    link: Option<Arc<Holder>>,
+    numbers: Numbers,
+    mirror: Mirror,
+    /// When the size of the store was last looked at.
+    measured: Option<Instant>,
+    /// Whether the last attempt to get at the database failed.
+    away: bool,
+}
+
+impl State {
+    async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
+        loop {
+            let first = match tokio::time::timeout(LOOK_AGAIN, waiting.recv()).await {
+                Ok(Some(first)) => first,
+                Ok(None) => break,
+                Err(_) => {
+                    if let Ok(holder) = self.hold().await {
+                        self.measure(&holder).await;
+                    }
+                    continue;
+                }
+            };
+            let mut batch = Vec::new();
+            let mut bytes = 0;
+            let mut next = Some(first);
+            while let Some(waits) = next {
+                match waits {
+                    Waiting::Transition(queued) => {
+                        bytes += queued.bytes();
+                        batch.push(queued);
+                        if batch.len() >= MAX_BATCH.0 || bytes >= MAX_BATCH.1 {
+                            break;
+                        }
+                    }
+                    Waiting::Other(job) => {
+                        self.commit_batch(std::mem::take(&mut batch)).await;
+                        bytes = 0;
+                        self.commit_other(job).await;
+                    }
+                }
+                next = waiting.try_recv().ok();
+            }
+            self.commit_batch(batch).await;
+            if let Some(holder) = self.link.clone() {
+                self.measure(&holder).await;
+            }
+        }
+    }
+
+    /// Looks how large the store is, if nobody has for a while.
+    async fn measure(&mut self, holder: &Holder) {
+        if self.measured.is_some_and(|last| last.elapsed() < MEASURE_AGAIN) {
+            return;
+        }
+        self.measured = Some(Instant::now());
+        match measure(&holder.client).await {
+            Ok(bytes) => self.mirror.bytes.store(bytes, Ordering::Relaxed),
+            Err(error) => tracing::warn!(%error, "the size of the store is unknown: {error}"),
+        }
+    }
+
+    /// The connection that holds the database; a new one if it was lost.
+    async fn hold(&mut self) -> Result<Arc<Holder>, StoreError> {
+        if let Some(holder) = self.link.as_ref().filter(|holder| !holder.client.is_closed()) {
+            return Ok(Arc::clone(holder));
+        }
+        self.link = None;
+        if let Some(error) = &*self.mirror.ended.read() {
+            return Err(error.clone());
+        }
+        // It is tried again all the time, and told once.
+        match self.take_again().await {
+            Ok(holder) => {
+                self.away = false;
+                tracing::info!("the database is back");
+                self.link = Some(Arc::clone(&holder));
+                Ok(holder)
+            }
+            Err(error) => {
+                if !self.away {
+                    tracing::warn!(%error, "the database is out of reach: {error}");
+                }
+                self.away = true;
+                Err(error)
+            }
+        }
+    }
+
+    async fn take_again(&mut self) -> Result<Arc<Holder>, StoreError> {
+        let taken = Holder::take_again(&self.database, &self.name).await;
+        let holder = taken.inspect_err(|error| {
+            if let StoreError::Superseded { .. } = error {
+                *self.mirror.ended.write() = Some(error.clone());
+            }
+        })?;
+        // The commit that was under way may have been made or not.
+        self.numbers = Numbers::read(&holder.client).await?;
+        *self.mirror.counts.write() = read_counts(&holder.client).await?;
+        self.mirror.rankings.forget_all();
+        Ok(Arc::new(holder))
+    }
+
+    async fn commit_batch(&mut self, batch: Vec<Queued>) {
+        if batch.is_empty() {
+            return;
+        }
+        match self.try_batch(&batch).await {
+            Ok(done) => {
+                for (job, done) in batch.into_iter().zip(done) {
+                    job.finish(done);
+                }
+            }
+            // One of them hit something that can only be found by trying, such as a place in a channel that is taken.
+            // Each for itself, the others don't suffer.
+            Err(Failure::Constraint) if batch.len() > 1 => {
+                for job in batch {
+                    let outcome = match self.try_batch(std::slice::from_ref(&job)).await {
+                        Ok(mut done) => done.pop().unwrap_or(Err(CommitError::Conflict)),
+                        Err(failure) => Err(self.meant(failure)),
+                    };
+                    job.finish(outcome);
+                }
+            }
+            Err(failure) => {
+                let error = self.meant(failure);
+                for job in batch {
+                    job.finish(Err(match &error {
+                        CommitError::Unavailable(error) => CommitError::Unavailable(error.clone()),
+                        CommitError::Conflict | CommitError::Answered(_) => CommitError::Conflict,
+                    }));
+                }
+            }
+        }
+    }
+
+    /// What a failure means to those who wait.
+    fn meant(&mut self, failure: Failure) -> CommitError {
+        match failure {
+            Failure::Constraint => CommitError::Conflict,
+            Failure::Failed(error) => CommitError::Unavailable(error),
+            Failure::Unsure => {
+                // Whatever is still to come on it is of no use to anybody.
+                self.link = None;
+                CommitError::Unavailable(StoreError::Unsure)
+            }
+        }
+    }
+
+    /// All of them in one transaction. On an error nothing of any of them is stored, unless it says that this isn't known.
+    async fn try_batch(&mut self, batch: &[Queued]) -> Result<Vec<Result<Done, CommitError>>, Failure> {
+        let holder = self.hold().await.map_err(Failure::Failed)?;
+        let transitions: Vec<Transition<'_>> = batch.iter().map(Queued::transition).collect();
+        let ranked = self.mirror.rankings.in_use();
+        let scoring = Arc::clone(&self.mirror.scoring);
+        let counting = Counting { scoring: &scoring, ranked: &ranked };
+        let written = write_batch(&holder, &transitions, &counting, self.numbers);
+        let (done, numbers, effects) = tokio::time::timeout(PATIENCE, written).await.unwrap_or(Err(Failure::Unsure))?;
+        self.numbers = numbers;
+        self.show(effects);
+        Ok(done)
+    }
+
+    /// Makes what is in memory follow what is durable.
+    fn show(&self, effects: Effects) {
+        self.mirror.counts.write().apply(&effects.delta);
+        if effects.recounted {
+            self.mirror.rankings.forget_all();
+        } else {
+            self.mirror.rankings.apply(&effects.moves);
+        }
+    }
+
+    async fn commit_other(&mut self, mut job: Box<dyn Job>) {
+        let written = async {
+            let holder = self.hold().await.map_err(CommitError::Unavailable)?;
+            let scoring = Arc::clone(&self.mirror.scoring);
+            let effects = Effects::default();
+            let mut writing = Writing { holder: Arc::clone(&holder), numbers: self.numbers, scoring, effects };
+            let patience = tokio::time::timeout(LONG_PATIENCE, write_other(&holder.client, &mut *job, &mut writing));
+            match patience.await.unwrap_or(Err(WriteFailure::Failure(Failure::Unsure))) {
+                Ok(()) => {
+                    self.numbers = writing.numbers;
+                    self.show(writing.effects);
+                    Ok(())
+                }
+                Err(WriteFailure::Refused(error)) => Err(error),
+                Err(WriteFailure::Failure(failure)) => Err(self.meant(failure)),
+            }
+        };
+        let outcome = written.await;
+        job.finish(outcome);
+    }
+}
+
+enum WriteFailure {
+    Refused(CommitError),
+    Failure(Failure),
+}
+
+async fn write_other(client: &Client, job: &mut dyn Job, writing: &mut Writing) -> Result<(), WriteFailure> {
+    let failed = |error: Error| {
+        WriteFailure::Failure(match is_constraint(&error) {
+            true => Failure::Constraint,
+            false => Failure::Failed(failed(&error)),
+        })
+    };
+    client.batch_execute("BEGIN").await.map_err(failed)?;
+    let applied = job.apply(writing).await;
+    let added = match applied {
+        Ok(()) => add_delta(&writing.holder, &writing.effects.delta).await.map_err(WriteError::Failed),
+        Err(error) => Err(error),
+    };
+    match added {
+        Ok(()) => Failure::of(vec![client.batch_execute("COMMIT").await]).map_err(WriteFailure::Failure),
+        Err(error) => {
+            // Where that fails as well, the connection is gone, and the transaction with it.
+            let _ = client.batch_execute("ROLLBACK").await;
+            Err(match error {
+                WriteError::Refused(error) => WriteFailure::Refused(error),
+                WriteError::Failed(error) => failed(error),
+            })
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What only a database can do to a store: go away, come back, be somebody else's, hold what is newer.
+
+use std::time::{Duration, Instant};
+
+use arena_model::{Channel, Scoring};
+use arena_store::{CommitError, SessionFilter, Store, StoreError};
+use arena_testkit::Postgres;
+use expect_test::{Expect, expect};
+
+use crate::place::Place;
+use crate::{create, said, session, update};
+
+async fn connect(url: &str) -> Result<Store, StoreError> {
+    Store::connect(url.parse().expect("a URL"), Scoring::default()).await
+}
+
+/// Why a database isn't used, without what differs from run to run.
+async fn check(url: &str, expected: Expect) {
+    let Err(error) = connect(url).await.map(drop) else { panic!("{url} is used") };
+    let port = Postgres::shared().port().to_string();
+    let said = error.to_string().replace(&port, "PORT");
+    expected.assert_eq(&said);
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_store_is_refused_in_a_sentence() {
+    let postgres = Postgres::shared();
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let nobody = closed.local_addr().expect("an address");
+    drop(closed);
+    let unreachable = connect(&format!("postgres://ada@{nobody}/arena")).await.map(drop).expect_err("nobody is there");
+    assert_eq!(
+        unreachable.to_string(),
+        format!("the database arena at {nobody} can't be reached: Connection refused (os error 111)")
+    );
+    let right = postgres.url("");
+    check(
+        &right.replace("open%20sesame", "wrong"),
+        expect![[
+            r#"the database postgres at 127.0.0.1:PORT can't be used: password authentication failed for user "arena""#
+        ]],
+    )
+    .await;
+    check(
+        &right.replace("/postgres", "/nowhere"),
+        expect![[r#"the database nowhere at 127.0.0.1:PORT can't be used: database "nowhere" does not exist"#]],
+    )
+    .await;
+    check(
+        &postgres.url("?options=-csearch_path%3Dnowhere"),
+        expect![
+            "the database postgres at 127.0.0.1:PORT can't be used: the schema that its search_path names doesn't exist"
+        ],
+    )
+    .await;
+    check(
+        &postgres.url("?sslmode=require"),
+        expect!["the database postgres at 127.0.0.1:PORT can't be reached: server does not support TLS"],
+    )
+    .await;
+    let url = postgres.schema();
+    drop(connect(&url).await.expect("it is free"));
+    postgres.run_sql(&url, "UPDATE arena_schema SET version = 99");
+    check(&url, expect!["the store has schema 99, this program knows up to 1: it was made by a newer arena"]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_postgres_is_refused() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let web = tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt;
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.expect("it is sent");
+        stream
+    });
+    let refused = connect(&format!("postgres://ada@{address}/arena")).await.map(drop).expect_err("it is no database");
+    drop(web);
+    assert!(
+        refused.to_string().starts_with(&format!("the database arena at {address} can't be reached: ")),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_database_belongs_to_one_arena_at_a_time() {
+    let url = Postgres::shared().schema();
+    let first = connect(&url).await.expect("it is free");
+    match connect(&url).await.map(drop) {
+        Err(error @ StoreError::Taken { .. }) => {
+            assert!(error.to_string().contains("in use by another arena (connected from 127.0.0.1"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // Another schema of the same database is another store.
+    drop(connect(&Postgres::shared().schema()).await.expect("it is free"));
+    drop(first);
+    connect(&url).await.expect("it is free again");
+}
+
+/// Repeats a commit until it succeeds or says something else than that the store is away.
+async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, CommitError>) -> Result<T, CommitError> {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match attempt().await {
+            Err(CommitError::Unavailable(error)) if Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                drop(error);
+            }
+            other => return other,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_may_crash_and_come_back_and_nothing_acknowledged_is_lost() {
+    let mut postgres = Postgres::start();
+    let url = postgres.schema();
+    let store = connect(&url).await.expect("it is free");
+    let base = session(1);
+    let no = create(&store, &base).await;
+    let chat = Channel::Chat(base.facts.id);
+    // Somebody goes on and on, and takes note of what was acknowledged.
+    let talk = async {
+        let mut acknowledged = 0;
+        for version in 2..=400 {
+            let mut next = base.clone();
+            next.version = version;
+            let said = || vec![said(chat, version - 1, "on and on")];
+            match insist(async || update(&store, no, &next, said()).await).await {
+                // The second: it was committed, and its answer lost.
+                Ok(()) | Err(CommitError::Conflict) => acknowledged = version,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        acknowledged
+    };
+    let crash = async {
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let crash = tokio::task::spawn_blocking(move || {
+                postgres.crash();
+                postgres
+            });
+            postgres = crash.await.expect("it crashes");
+            let away = create_now(&store).await;
+            assert!(matches!(away, Err(CommitError::Unavailable(_))), "{away:?}");
+            let start = tokio::task::spawn_blocking(move || {
+                postgres.start_again();
+                postgres
+            });
+            postgres = start.await.expect("it starts");
+        }
+        postgres
+    };
+    let (acknowledged, _postgres) = tokio::join!(talk, crash);
+    let stored =
+        insist(async || Ok(store.find_session(base.facts.id).await?)).await.expect("readable").expect("it is there");
+    assert_eq!((stored.session.version, stored.chat_len), (acknowledged, acknowledged - 1));
+    let messages = store.list_messages(Some(no), chat, 1, 1000).await.expect("readable");
+    assert!(messages.iter().map(|message| message.index).eq(1..acknowledged));
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
+}
+
+/// A commit of which nothing may become, at a place that is taken already.
+async fn create_now(store: &Store) -> Result<(), CommitError> {
+    let change = arena_store::Change::Create(Box::new(session(1)));
+    store.commit(arena_store::Commit { change, messages: Vec::new(), answer: None }).await.map(drop)
+}
+
+#[tokio::test]
+async fn an_arena_whose_database_another_one_has_used_stops_using_it() {
+    let url = Postgres::shared().schema();
+    let store = connect(&url).await.expect("it is free");
+    create(&store, &session(1)).await;
+    // Its connections are cut, and before it comes back another arena has come and gone.
+    let cut = "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.pid IN
+         (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid);
+         UPDATE notes SET value = 'another' WHERE name = 'holder'";
+    Postgres::shared().run_sql(&url, cut);
+    let mut second = session(1);
+    second.version = 2;
+    let refused = insist_on_reason(&store).await;
+    assert!(refused.to_string().contains("another arena has used the database"), "{refused}");
+    // It doesn't read on either: what it has in memory isn't true any more.
+    let read = store.find_session(second.facts.id).await.expect_err("it is over");
+    assert!(matches!(read, StoreError::Superseded { .. }), "{read}");
+}
+
+/// Why a store takes no commits: the first reason may be that a connection was cut.
+async fn insist_on_reason(store: &Store) -> StoreError {
+    for _ in 0..2 {
+        match create_now(store).await {
+            Err(CommitError::Unavailable(error @ StoreError::Superseded { .. })) => return error,
+            Err(CommitError::Unavailable(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("it goes on trying");
+}
+
+#[tokio::test]
+async fn texts_hold_any_character() {
+    let place = Place::schema();
+    let store = place.open(Scoring::default()).await;
+    let base = session(1);
+    let no = create(&store, &base).await;
+    let chat = Channel::Chat(base.facts.id);
+    let odd = "\0 null, \u{10FFFF} last, \u{10FFFF}0, ☃, \u{202e}";
+    let mut next = base.clone();
+    next.version = 2;
+    update(&store, no, &next, vec![said(chat, 1, odd)]).await.expect("it is stored");
+    let messages = store.list_messages(Some(no), chat, 1, 9).await.expect("readable");
+    assert_eq!(messages[0].content, odd);
+}
+
+#[tokio::test]
+async fn a_page_of_messages_is_as_long_as_fits() {
+    let place = Place::schema();
+    let store = place.open(Scoring::default()).await;
+    let mut base = session(1);
+    let no = create(&store, &base).await;
+    let chat = Channel::Chat(base.facts.id);
+    base.version = 2;
+    let long = "long ".repeat(130_000);
+    let messages = (1..=5).map(|index| said(chat, index, &long)).collect();
+    update(&store, no, &base, messages).await.expect("it is stored");
+    let read = async |from| {
+        let page = store.list_messages(Some(no), chat, from, 9).await.expect("readable");
+        page.iter().map(|message| message.index).collect::<Vec<_>>()
+    };
+    assert_eq!((read(1).await, read(5).await, read(6).await), (vec![1, 2], vec![5], vec![]));
+}

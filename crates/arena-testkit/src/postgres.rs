@@ -1,0 +1,190 @@
+//! A Postgres for tests: a cluster of one's own in a temp folder, on a free port, that goes when the test process goes.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest time that starting or stopping may take. Far more than it does, because build machines are slow and busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Who the tests are to the database, and how they show it.
+const USER: (&str, &str) = ("arena", "open sesame");
+
+/// Starts the server and stops it when the pipe to us is closed, by whatever end of ours; then the folder goes as well. `$1` is
+/// the folder, the rest starts the server.
+const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid
+[ -e "$folder/kept" ] || rm -rf "$folder""#;
+
+/// A running cluster. Dropping it stops it.
+pub struct Postgres {
+    folder: PathBuf,
+    programs: PathBuf,
+    port: u16,
+    /// Who watches over the server, and the pipe by which it knows that we are there.
+    watcher: Option<(Child, ChildStdin)>,
+    schemas: AtomicU32,
+}
+
+impl Postgres {
+    /// The cluster that the tests of this process share. It goes with the process.
+    pub fn shared() -> &'static Postgres {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Postgres::start)
+    }
+
+    /// A cluster of one's own, to be stopped and started.
+    ///
+    /// # Panics
+    /// If Postgres isn't installed, or doesn't start.
+    pub fn start() -> Postgres {
+        let folder = tempfile::Builder::new().prefix("arena-postgres-").tempdir().expect("a temp folder").keep();
+        let programs = programs();
+        let (data, password) = (folder.join("data"), folder.join("password"));
+        fs::write(&password, USER.1).expect("a file");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        if is_root() {
+            // Postgres doesn't run as root.
+            run(Command::new("chown").args(["-R", "postgres"]).arg(&folder));
+        }
+        let mut initdb = as_postgres(&programs.join("initdb"));
+        initdb.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]);
+        initdb.args(["--username", USER.0]).arg("--pwfile").arg(&password).arg("--pgdata").arg(&data);
+        run(&mut initdb);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let mut postgres = Postgres { folder, programs, port, watcher: None, schemas: AtomicU32::new(0) };
+        postgres.start_again();
+        postgres
+    }
+
+    /// Starts the server, after it was stopped, and waits until it answers.
+    pub fn start_again(&mut self) {
+        let mut server = as_postgres(&self.programs.join("postgres"));
+        server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder).args(["-h", "127.0.0.1", "-p"]);
+        server.arg(self.port.to_string()).args(["-c", "max_connections=200", "-c", "shared_buffers=32MB"]);
+        let log = fs::File::create(self.folder.join("log")).expect("a file");
+        let mut watcher = Command::new("sh");
+        watcher.args(["-c", WATCH, "sh"]).arg(&self.folder).arg(server.get_program()).args(server.get_args());
+        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().expect("a shell");
+        let pipe = child.stdin.take().expect("a pipe");
+        self.watcher = Some((child, pipe));
+        let until = Instant::now() + PATIENCE;
+        let mut ready = Command::new(self.programs.join("pg_isready"));
+        ready.args(["-q", "-h", "127.0.0.1", "-p"]).arg(self.port.to_string());
+        while !ready.status().expect("pg_isready runs").success() {
+            let log = || fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "Postgres doesn't answer: {}", log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Stops the server at once, as a crash would, whoever is connected. What it has committed stays.
+    pub fn crash(&mut self) {
+        self.signal("-QUIT");
+        self.end(true);
+    }
+
+    /// Sends the server a signal.
+    pub fn signal(&self, signal: &str) {
+        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
+        run(Command::new("kill").arg(signal).arg(pid.lines().next().expect("a process id")));
+    }
+
+    fn end(&mut self, keep: bool) {
+        let Some((mut child, pipe)) = self.watcher.take() else { return };
+        let kept = self.folder.join("kept");
+        if keep {
+            fs::write(&kept, "").expect("a file");
+        } else {
+            let _ = fs::remove_file(&kept);
+        }
+        drop(pipe);
+        let _ = child.wait();
+        let _ = fs::remove_file(&kept);
+    }
+
+    /// The URL of an empty schema that is nobody else's.
+    pub fn schema(&self) -> String {
+        let name = format!("arena_{}", self.schemas.fetch_add(1, Ordering::Relaxed));
+        let all = self.url("");
+        self.run_sql(&all, &format!("CREATE SCHEMA {name}"));
+        self.url(&format!("?options=-csearch_path%3D{name}"))
+    }
+
+    /// The URL of the database with these parameters.
+    pub fn url(&self, parameters: &str) -> String {
+        let (user, password) = (USER.0, USER.1.replace(' ', "%20"));
+        format!("postgres://{user}:{password}@127.0.0.1:{}/postgres{parameters}", self.port)
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Runs SQL by hand, as whoever looks after a database would. Returns what it prints: values, a row per line.
+    #[track_caller]
+    pub fn run_sql(&self, url: &str, sql: &str) -> String {
+        let mut psql = Command::new(self.programs.join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", url]).stdin(Stdio::piped());
+        let mut child = psql.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("psql runs");
+        child.stdin.take().expect("a pipe").write_all(sql.as_bytes()).expect("psql reads");
+        let mut printed = String::new();
+        child.stdout.take().expect("a pipe").read_to_string(&mut printed).expect("text");
+        let mut said = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+        assert!(child.wait().expect("it ends").success(), "{sql}: {said}");
+        printed
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}
+
+/// The folder with Postgres's programs. Debian keeps those of the server apart, by version.
+fn programs() -> PathBuf {
+    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok())
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .collect();
+    versions.sort();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path);
+    let all = versions.into_iter().rev().map(|(_, folder)| folder).chain(in_path);
+    let found = all.into_iter().find(|folder| folder.join("initdb").exists());
+    found.expect("tests need PostgreSQL: `cargo xtask ci` installs it; by hand it is Debian's package postgresql")
+}
+
+fn is_root() -> bool {
+    let owner = fs::metadata("/proc/self").map(|process| std::os::unix::fs::MetadataExt::uid(&process));
+    owner.is_ok_and(|uid| uid == 0)
+}
+
+/// A program, run as a user that Postgres lets run it.
+fn as_postgres(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
+    command
+}
+
+#[track_caller]
+fn run(command: &mut Command) {
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
