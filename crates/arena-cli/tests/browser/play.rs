@@ -230,6 +230,8 @@ fn a_click_counts_though_the_page_is_told_something_in_the_midst_of_it() {
     // If the other one is White, it opens.
     let is_white = world.client.act(&session, &invites[1], "move", "e2e4").status != 200;
     let pawn = if is_white { "[data-square=e2]" } else { "[data-square=e7]" };
+    // When the last seat is taken the page is loaded again, which no click outlives.
+    person.see("2 of 2 seats taken");
     person.hold(pawn);
     world.client.chat(&session, &invites[1], "Take your time.").ok();
     person.see("Take your time.");
