@@ -101,7 +101,7 @@ impl Global {
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run an arena on this machine, with its store in a folder.
+    /// Run an arena on this machine, with its store in a folder or in Postgres.
     #[command(after_help = "\
 Examples:
   arena serve                       http://127.0.0.1:3001, data in ./arena-data
