@@ -1,9 +1,10 @@
 //! What the tests of the arena share: a manual clock, seeded randomness, twins that differ in a secret, players with keys,
-//! a server on a free port, a plain HTTP client that hides nothing, and a Python with packages.
+//! a server on a free port, a plain HTTP client that hides nothing, databases and message servers, and a Python with packages.
 
 mod client;
 mod host;
 mod lab;
+mod nats;
 mod player;
 mod postgres;
 mod python;
@@ -12,6 +13,7 @@ mod twins;
 pub use client::{Answer, Client, EventStream};
 pub use host::Host;
 pub use lab::Lab;
+pub use nats::NatsServer;
 pub use player::{Player, known_admin_token, known_secret};
 pub use postgres::Postgres;
 pub use python::python;
