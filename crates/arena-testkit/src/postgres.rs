@@ -94,8 +94,13 @@ impl Postgres {
 
     /// Sends the server a signal.
     pub fn signal(&self, signal: &str) {
-        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
-        run(Command::new("kill").arg(signal).arg(pid.lines().next().expect("a process id")));
+        run(Command::new("kill").arg(signal).arg(self.pid().to_string()));
+    }
+
+    /// The server's process, the parent of all others.
+    pub fn pid(&self) -> u32 {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
+        file.lines().next().and_then(|line| line.parse().ok()).expect("a process id")
     }
 
     fn end(&mut self, keep: bool) {
