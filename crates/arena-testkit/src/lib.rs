@@ -1,7 +1,9 @@
 //! What the tests of the arena share: a manual clock, seeded randomness, twins that differ in a secret, players with keys,
-//! a server on a free port, a plain HTTP client that hides nothing, and a Python with packages.
+//! a server on a free port, a plain HTTP client that hides nothing, a checker of what clients of an arena saw, and a Python with
+//! packages.
 
 mod client;
+pub mod history;
 mod host;
 mod lab;
 mod player;
