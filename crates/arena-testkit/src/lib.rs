@@ -1,11 +1,12 @@
 //! What the tests of the arena share: a manual clock, seeded randomness, twins that differ in a secret, players with keys,
-//! a server on a free port, a plain HTTP client that hides nothing, a checker of what clients of an arena saw, and a Python with
-//! packages.
+//! a server on a free port, a plain HTTP client that hides nothing, a checker of what clients saw, databases and message servers,
+//! and a Python with packages.
 
 mod client;
 pub mod history;
 mod host;
 mod lab;
+mod nats;
 mod player;
 mod postgres;
 mod python;
@@ -14,6 +15,7 @@ mod twins;
 pub use client::{Answer, Client, EventStream};
 pub use host::Host;
 pub use lab::Lab;
+pub use nats::NatsServer;
 pub use player::{Player, known_admin_token, known_secret};
 pub use postgres::Postgres;
 pub use python::python;
