@@ -3,6 +3,7 @@
 //! and a Python with packages.
 
 mod client;
+mod dice;
 pub mod history;
 mod host;
 mod lab;
@@ -13,6 +14,7 @@ mod python;
 mod twins;
 
 pub use client::{Answer, Client, EventStream};
+pub use dice::Dice;
 pub use host::Host;
 pub use lab::Lab;
 pub use nats::NatsServer;
