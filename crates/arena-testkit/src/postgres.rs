@@ -92,6 +92,11 @@ impl Postgres {
         self.end(true);
     }
 
+    /// Whether the server was started, and not stopped since.
+    pub fn is_started(&self) -> bool {
+        self.watcher.is_some()
+    }
+
     /// Sends the server a signal.
     pub fn signal(&self, signal: &str) {
         let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
