@@ -119,6 +119,11 @@ impl Postgres {
         self.end(true);
     }
 
+    /// Whether the server was started, and not stopped since.
+    pub fn is_started(&self) -> bool {
+        self.watcher.is_some()
+    }
+
     /// Sends the server a signal.
     pub fn signal(&self, signal: &str) {
         run(Command::new("kill").arg(signal).arg(self.pid().to_string()));
