@@ -2,21 +2,25 @@
 //! decided on; and those who watch something are woken.
 //!
 //! What one asks here is at least as new as the store was when it was asked, because the asking begins with a look at the journal
-//! ([`Engine::catch_up`]). Looks are shared by all who wait for one. Between requests, [`Engine::follow_others`] looks when a poll is
-//! due, for watchers.
+//! ([`Engine::catch_up`]). Looks are shared by all who wait for one. Between requests, [`Engine::follow_others`] looks when an event
+//! comes or a poll is due, for watchers.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arena_store::{Changes, StoreError};
+use arena_store::{Changes, Nodes, StoreError};
 use parking_lot::Mutex;
 
 use crate::engine::{Engine, Inner};
 use crate::environment::Environment;
+use crate::events::{EventCounts, Events, NatsUrl};
 use crate::request::EngineError;
 
 /// How often the journal is looked at for those who watch.
 const POLL: Duration = Duration::from_millis(250);
+
+/// The same while events come: for those that are lost, and for a server that seems to be there and isn't.
+const POLL_BESIDE_EVENTS: Duration = Duration::from_secs(1);
 
 /// How far a machine's clock may be from the database's until the log tells.
 const TOLERATED_MS: i64 = 1_000;
@@ -38,6 +42,7 @@ pub(crate) struct Following {
     conflicts: AtomicU64,
     /// How far this machine's clock is behind the database's, in milliseconds, as last looked.
     behind_ms: AtomicI64,
+    events: Events,
 }
 
 impl Default for Following {
@@ -49,6 +54,7 @@ impl Default for Following {
             administration: AtomicBool::new(false),
             conflicts: AtomicU64::new(0),
             behind_ms: AtomicI64::new(0),
+            events: Events::default(),
         }
     }
 }
@@ -62,6 +68,8 @@ pub struct Neighbours {
     pub conflicts: u64,
     /// How far this machine's clock is behind the database's, in milliseconds.
     pub clock_behind_ms: i64,
+    /// How events are doing; `None` where none are to be exchanged.
+    pub events: Option<EventCounts>,
 }
 
 impl Engine {
@@ -82,13 +90,24 @@ impl Engine {
             looks: following.begun.load(Ordering::Relaxed),
             conflicts: following.conflicts.load(Ordering::Relaxed),
             clock_behind_ms: following.behind_ms.load(Ordering::Relaxed),
+            events: following.events.counts(),
         })
     }
 
-    /// Follows what other nodes commit, so that whoever watches here is told, until it is dropped. Where the store is this engine's
-    /// alone it waits for ever.
-    pub async fn follow_others(&self) {
+    /// Follows what other nodes commit, so that whoever watches here is told, until it is dropped: at once where events are exchanged
+    /// over NATS, else at the next poll. Where the store is this engine's alone it waits for ever.
+    pub async fn follow_others(&self, nats: Option<&NatsUrl>) {
         let Some(nodes) = self.inner.store.nodes() else { return std::future::pending().await };
+        let events = &self.inner.following.events;
+        let exchange = async {
+            if let Some(url) = nats {
+                events.exchange(url, nodes).await;
+            }
+        };
+        tokio::join!(exchange, self.look_again_and_again(nodes, events));
+    }
+
+    async fn look_again_and_again(&self, nodes: &Nodes, events: &Events) {
         let own_clock = Environment::system();
         let mut told_of_clock = false;
         let mut away = false;
@@ -109,7 +128,11 @@ impl Engine {
                 tracing::warn!(behind_ms, "this machine's clock is {ms} ms {way} the database's, which counts here");
             }
             told_of_clock = is_off;
-            tokio::time::sleep(POLL).await;
+            let poll = if events.are_flowing() { POLL_BESIDE_EVENTS } else { POLL };
+            tokio::select! {
+                () = tokio::time::sleep(poll) => {}
+                () = events.came.notified() => {}
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use arena_engine::{Engine, Neighbours};
+use arena_engine::{Engine, EventCounts, Neighbours};
 use arena_model::Status;
 use arena_store::SessionFilter;
 use prometheus_client::collector::Collector;
@@ -96,15 +96,25 @@ impl Collector for Sessions {
         let described =
             encoder.encode_descriptor("store_bytes", "Bytes of the store on the disk", None, bytes.metric_type())?;
         bytes.encode(described)?;
-        let Some(Neighbours { looks, conflicts, clock_behind_ms }) = self.0.neighbours() else { return Ok(()) };
+        let Some(neighbours) = self.0.neighbours() else { return Ok(()) };
+        let Neighbours { looks, conflicts, clock_behind_ms, events } = neighbours;
         let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
         let help = "How far this machine's clock is behind the database's, which counts";
         let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
         behind.encode(described)?;
-        for (name, help, count) in [
+        let mut counts = vec![
             ("journal_looks", "Looks at what other nodes have committed", looks),
             ("conflicts", "Decisions that were taken anew because another node was faster", conflicts),
-        ] {
+        ];
+        if let Some(EventCounts { connected, sent, received }) = events {
+            let connected = ConstGauge::new(i64::from(connected));
+            let help = "1 while events are exchanged with other nodes, 0 while NATS is out of reach";
+            let described = encoder.encode_descriptor("nats_connected", help, None, connected.metric_type())?;
+            connected.encode(described)?;
+            counts.push(("events_sent", "Events sent to other nodes", sent));
+            counts.push(("events_received", "Events that came from other nodes", received));
+        }
+        for (name, help, count) in counts {
             let count = ConstCounter::new(count);
             let described = encoder.encode_descriptor(name, help, None, count.metric_type())?;
             count.encode(described)?;

@@ -213,8 +213,8 @@ impl Server {
         });
 
         let mut follow_others = {
-            let engine = arena.engine.clone();
-            tokio::spawn(async move { engine.follow_others().await })
+            let arena = arena.clone();
+            tokio::spawn(async move { arena.engine.follow_others(arena.settings.nodes.nats.as_ref()).await })
         };
 
         let connections = GracefulShutdown::new();

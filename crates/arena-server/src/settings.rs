@@ -6,6 +6,7 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
 use arena_store::{DatabaseUrl, DatabaseUrlError};
@@ -91,6 +92,9 @@ fn default_challenges() -> Vec<ChallengeSettings> {
 pub struct NodeSettings {
     /// Whether the database is shared with other arenas that are started so; without it, an arena has it for itself.
     pub shared: bool,
+    /// The NATS server over which they tell each other that there is something new; it makes the database a shared one. Without it they
+    /// look four times a second.
+    pub nats: Option<NatsUrl>,
 }
 
 /// Whether and how players prove who they are: `[auth]` in `arena.toml`.
@@ -288,6 +292,9 @@ pub enum SettingsError {
     /// The database can't be found so.
     #[error("database_url: {0}")]
     Database(#[from] DatabaseUrlError),
+    /// Events can't be exchanged so.
+    #[error("nats_url: {0}")]
+    Nats(#[from] NatsUrlError),
     /// Games can't be counted so.
     #[error("scoring: {0}")]
     Scoring(#[from] ScoringError),
@@ -327,6 +334,7 @@ struct SettingsFile {
     data: Option<PathBuf>,
     database_url: Option<String>,
     shared: Option<bool>,
+    nats_url: Option<String>,
     trust_network: Option<bool>,
     auth: Option<AuthSettings>,
     limits: Option<LimitSettings>,
@@ -358,7 +366,10 @@ impl Settings {
             listen: parsed.listen.unwrap_or(defaults.listen),
             data: parsed.data.unwrap_or(defaults.data),
             database: parsed.database_url.map(|url| url.parse()).transpose()?,
-            nodes: NodeSettings { shared: parsed.shared.unwrap_or_default() },
+            nodes: NodeSettings {
+                shared: parsed.shared.unwrap_or_default(),
+                nats: parsed.nats_url.map(|url| url.parse()).transpose()?,
+            },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             auth: parsed.auth.unwrap_or_default(),
             admin_token: None,
@@ -376,7 +387,7 @@ impl Settings {
     /// # Errors
     /// If it can't be.
     pub(crate) fn is_shared(&self) -> Result<bool, SettingsError> {
-        match self.nodes.shared {
+        match self.nodes.shared || self.nodes.nats.is_some() {
             true if self.database.is_none() => Err(SettingsError::NothingToShare),
             true if self.tournaments.enabled => Err(SettingsError::TournamentsOfNodes),
             shared => Ok(shared),

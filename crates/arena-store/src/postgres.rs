@@ -65,6 +65,8 @@ struct Shared {
     /// Who has the database: as long as it is these nodes, all that is written stands in the journal.
     holder: String,
     database: DatabaseUrl,
+    /// Looks at the journal.
+    looks: Readers,
     followed: tokio::sync::Mutex<Followed>,
 }
 
@@ -125,6 +127,7 @@ impl PostgresStore {
         let shared = Shared {
             nodes: Arc::clone(&nodes),
             holder: holder.name.clone(),
+            looks: Readers::for_looks(&database, Arc::clone(&mirror.ended))?,
             database: database.clone(),
             followed: tokio::sync::Mutex::new(Followed { n, untold: Changes::default() }),
         };
@@ -146,7 +149,7 @@ impl PostgresStore {
         let mut followed = shared.followed.lock().await;
         loop {
             let sent = Instant::now();
-            let rows = self.readers.query(&look(), &[&followed.n]).await?;
+            let rows = shared.looks.query(&look(), &[&followed.n]).await?;
             let Look { holder, now_ms, entries, is_full } = Look::read(&rows)?;
             shared.nodes.clock.read(sent, Instant::now(), now_ms);
             if holder.as_deref() != Some(&*shared.holder) {

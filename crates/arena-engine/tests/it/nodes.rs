@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use arena_challenges::builtin;
 use arena_engine::{
-    Act, Administrator, Chat, Create, Engine, EngineError, Join, Once, Posted, Respond, Subscription, Written,
+    Act, Administrator, Chat, Create, Engine, EngineError, Join, NatsUrl, Once, Posted, Respond, Subscription, Written,
 };
 use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Party, Scoring, SessionId, Status, Viewer};
 use arena_store::{BanSubject, SessionFilter, Store, StoreError, Terms};
-use arena_testkit::{Lab, Postgres};
+use arena_testkit::{Lab, NatsServer, Postgres};
 use serde_json::{Map, Value};
 
 use crate::LIMITS;
@@ -318,31 +318,62 @@ async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
     heard
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_watches_at_one_node_is_told_in_order_what_is_said_at_another() {
+/// Two who watch at one node what is said at another: so many messages, while something may happen to the events.
+async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl AsyncFnMut(usize)) {
     let lab = Lab::new(37);
     let [here, there] = nodes(&lab).await;
     let (id, invites) = create(&here, "psi").await;
     for invite in &invites {
         take_seat(&here, *invite, None).await.expect("a seat");
     }
-    let following = {
-        let there = there.clone();
-        tokio::spawn(async move { there.follow_others().await })
+    let url: Option<NatsUrl> = nats.map(|url| url.parse().expect("a URL"));
+    let follow = |node: &Engine| {
+        let (node, url) = (node.clone(), url.clone());
+        tokio::spawn(async move { node.follow_others(url.as_ref()).await })
     };
+    let following = [follow(&here), follow(&there)];
     there.catch_up().await.expect("the store can be read");
     let mut hearing = Vec::new();
     for channel in [Channel::Chat(id), Channel::Chat(id)] {
         let subscription = there.subscribe(channel).await.expect("readable").expect("it is there");
-        hearing.push(tokio::spawn(hear(subscription, 40)));
+        hearing.push(tokio::spawn(hear(subscription, len as u64)));
     }
-    for n in 0..40 {
+    for n in 0..len {
+        meanwhile(n).await;
         say(&here, id, invites[n % 2], "listen").await.expect("it is said");
     }
     for hearing in hearing {
-        assert!(hearing.await.expect("it ends").into_iter().eq(1..=40));
+        assert!(hearing.await.expect("it ends").into_iter().eq(1..=len as u64));
     }
-    following.abort();
+    following.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_at_one_node_is_told_in_order_what_is_said_at_another() {
+    check_watching(None, 40, async |_| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_is_told_of_everything_though_nats_comes_and_goes() {
+    let mut server = Some(NatsServer::start_plain());
+    let url = server.as_ref().expect("it runs").url();
+    let change = |mut nats: NatsServer, up: bool| {
+        let changed = tokio::task::spawn_blocking(move || {
+            if up {
+                nats.start_again()
+            } else {
+                nats.stop()
+            }
+            nats
+        });
+        async { Some(changed.await.expect("it is done")) }
+    };
+    check_watching(Some(&url), 40, async |n| {
+        if n == 10 || n == 30 {
+            server = change(server.take().expect("it is there"), n == 30).await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -18,6 +18,9 @@ use crate::error::{ApiError, ApiResult};
 struct Health {
     /// `ok`, or `ready`.
     status: String,
+    /// Of a node that exchanges events with others over NATS: `flowing`, or `out of reach`; then watchers are told a little later.
+    #[schema(nullable = false)]
+    events: Option<String>,
 }
 
 /// The process answers.
@@ -36,7 +39,11 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
     }
     arena.engine.check().await?;
-    Ok(json(r#"{"status":"ready"}"#))
+    Ok(json(match arena.engine.neighbours().and_then(|neighbours| neighbours.events) {
+        None => r#"{"status":"ready"}"#,
+        Some(events) if events.connected => r#"{"status":"ready","events":"flowing"}"#,
+        Some(_) => r#"{"status":"ready","events":"out of reach"}"#,
+    }))
 }
 
 /// Counters, in the text format of Prometheus.

@@ -88,7 +88,7 @@ pub(crate) async fn write_batch<'b>(
     numbers: Numbers,
 ) -> Result<(Vec<Result<Done, CommitError>>, Numbers, Effects), Failure> {
     let client = &holder.client;
-    let wanted = Wanted::of(batch);
+    let wanted = Wanted::of(batch, holder.sharing.is_some());
     let begun = !wanted.is_empty() || holder.sharing.is_some();
     let known = match (&holder.sharing, begun) {
         (Some(sharing), _) => read_shared(holder, sharing, &wanted).await,

@@ -185,9 +185,14 @@ impl Holder {
         let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
         lock(database, &client, Access::Shared).await?;
         if is_first {
+            // Others may be cut off just now and come back: if everything is as it was, they may.
+            let goes_on = check_terms(database, &client, scoring, terms).await.is_ok();
             migrate(&client).await?;
             follow_scoring(&client, scoring).await?;
             set_terms(&client, terms).await?;
+            if !goes_on {
+                client.execute("DELETE FROM notes WHERE name = 'holder'", &[]).await?;
+            }
             client.batch_execute(FIRST_OF_NODES).await?;
             client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&LOCK]).await?;
         } else {

@@ -58,14 +58,16 @@ fn channel_of(no: i64, channel: Channel) -> (i64, i16) {
 }
 
 impl<'b> Wanted<'b> {
-    pub(crate) fn of(batch: &[Transition<'b>]) -> Wanted<'b> {
+    /// What these want to know; `shared` says whether others may write too.
+    pub(crate) fn of(batch: &[Transition<'b>], shared: bool) -> Wanted<'b> {
         let mut wanted = Wanted::default();
         let mut users: BTreeSet<&UserId> = BTreeSet::new();
         for transition in batch {
             match transition {
                 Transition::Commit(commit) => {
                     wanted.answers.extend(commit.answer.iter().map(|answer| &answer.key[..]));
-                    if let Change::Update(no, _) | Change::Stays(no) | Change::Remove(no, _) = &commit.change {
+                    if shared && let Change::Update(no, _) | Change::Stays(no) | Change::Remove(no, _) = &commit.change
+                    {
                         let grown = commit.messages.iter().map(|message| channel_of(no.0, message.channel));
                         wanted.channels.extend(grown);
                     }
@@ -148,7 +150,7 @@ pub(crate) struct Plan<'b> {
     pub(crate) played: Vec<(i64, i64, i64)>,
     /// Place, session.
     pub(crate) endings: Vec<(i64, i64)>,
-    /// What others are told of it, where there are others.
+    /// What others are told of it, where there are any.
     pub(crate) news: News,
 }
 
@@ -221,14 +223,14 @@ impl<'b> Plan<'b> {
                 *no
             }
         };
-        match &commit.change {
-            Change::Update(_, session) | Change::Remove(_, session) => self.news.add_session(session.facts.id),
-            Change::Create(_) | Change::Stays(_) => {}
-        }
-        for message in &commit.messages {
-            self.news.add_channel(message.channel);
-            self.messages.push((no.0, message));
-            if let Some(shared) = &mut self.known.shared {
+        self.messages.extend(commit.messages.iter().map(|message| (no.0, message)));
+        if let Some(shared) = &mut self.known.shared {
+            match &commit.change {
+                Change::Update(_, session) | Change::Remove(_, session) => self.news.add_session(session.facts.id),
+                Change::Create(_) | Change::Stays(_) => {}
+            }
+            for message in &commit.messages {
+                self.news.add_channel(message.channel);
                 shared.lens.insert(channel_of(no.0, message.channel), message.index);
             }
         }
