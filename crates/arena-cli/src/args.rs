@@ -109,6 +109,7 @@ Examples:
   arena serve --auth --listen 0.0.0.0:3001             for others, who have to prove who they are
   arena serve --trust-network --listen 0.0.0.0:3001    for all who can reach it, as they say
   arena serve --config arena.toml --log-format json
+  arena serve --database-url URL --nats-url URL        one of several nodes on a Postgres
 
 When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
 At the first start it also prints the administrator's token, which is kept in the data folder as
