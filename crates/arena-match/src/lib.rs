@@ -4,6 +4,7 @@
 
 mod address;
 mod agent;
+pub mod archive;
 mod body;
 mod check;
 mod contest;

@@ -11,6 +11,7 @@ mod play;
 mod record;
 mod watch;
 
+pub(crate) use fingerprint::entries as files_of;
 pub use journal::{Journal, JournalError};
 pub use line::{ChangedLine, GameLine, TimePart};
 pub use plan::{Entrant, Plan, PlanError, Reach, ScriptPart};
