@@ -46,9 +46,14 @@ impl Clock {
         thread::sleep(at.saturating_duration_since(Instant::now()));
     }
 
-    /// Lets the load go on for as long as this, or in a long test longer.
+    /// Lets the load go on for as long as this, or in a long test longer, whatever its time was to be.
     pub fn at_least(&self, least: Duration) {
         thread::sleep(least.max(self.length / 5));
+    }
+
+    /// Lets the load go on for a moment.
+    pub fn a_moment(&self) {
+        self.at_least(Duration::from_secs(1));
     }
 }
 
@@ -89,7 +94,11 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
         field.closing.store(true, Ordering::SeqCst);
         let others: Vec<bool> = players.into_iter().chain(talkers).map(|client| client.join().is_ok()).collect();
         let length = Caller::new(&field, dice.fork()).read(&hall, "viewer", 1, false).len();
-        heard.store(length as u64, Ordering::SeqCst);
+        heard.store(length as u64 + 1, Ordering::SeqCst);
+        // What those who watch wait for.
+        let (invite, key) = &invites[0];
+        let mut last = Caller { key: key.clone(), ..Caller::new(&field, dice.fork()) };
+        games::say(&mut last, &hall, invite, None, true);
         if let Err(failed) = failed {
             std::panic::resume_unwind(failed);
         }

@@ -457,6 +457,14 @@ fn counts(present: &Present, faults: &mut Faults) {
     if present.games != right {
         faults.add(FaultKind::Miscounted, format!("games are {:?}, and {right:?} have ended", present.games));
     }
+    for (what, shown, right) in [
+        ("sessions listed", &present.listed, present.right_lists()),
+        ("sessions in histories", &present.histories, present.right_histories()),
+    ] {
+        if *shown != right {
+            faults.add(FaultKind::Miscounted, format!("{what} are {shown:?}, and there are {right:?}"));
+        }
+    }
     let nobody = BTreeMap::new();
     let challenges: BTreeSet<&String> = present.boards.keys().chain(right.keys()).collect();
     for challenge in challenges {
