@@ -57,6 +57,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
             |error| Failure::new(Exit::Usage, format_args!("--database-url (DATABASE_URL) can't be used: {error}"));
         settings.database = Some(url.parse::<DatabaseUrl>().map_err(refuse)?);
     }
+    settings.nodes.shared |= args.shared;
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;
     settings.tournaments.enabled |= args.tournaments;

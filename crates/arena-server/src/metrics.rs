@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use arena_engine::Engine;
+use arena_engine::{Engine, Neighbours};
 use arena_model::Status;
 use arena_store::SessionFilter;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
@@ -93,8 +93,22 @@ impl Collector for Sessions {
             }
         }
         let bytes = ConstGauge::new(i64::try_from(self.0.store_bytes()).unwrap_or(i64::MAX));
-        let encoder =
+        let described =
             encoder.encode_descriptor("store_bytes", "Bytes of the store on the disk", None, bytes.metric_type())?;
-        bytes.encode(encoder)
+        bytes.encode(described)?;
+        let Some(Neighbours { looks, conflicts, clock_behind_ms }) = self.0.neighbours() else { return Ok(()) };
+        let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
+        let help = "How far this machine's clock is behind the database's, which counts";
+        let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
+        behind.encode(described)?;
+        for (name, help, count) in [
+            ("journal_looks", "Looks at what other nodes have committed", looks),
+            ("conflicts", "Decisions that were taken anew because another node was faster", conflicts),
+        ] {
+            let count = ConstCounter::new(count);
+            let described = encoder.encode_descriptor(name, help, None, count.metric_type())?;
+            count.encode(described)?;
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! `GET /health`, `GET /ready`, `GET /metrics`: for those who watch over the server.
 
+use std::sync::atomic::Ordering;
+
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -30,7 +32,7 @@ pub(crate) async fn health() -> Response {
         `STOPPING`: it was told to stop.
         `STORE_UNAVAILABLE`: the store can't be reached.")))]
 pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
-    if *arena.stopping.borrow() {
+    if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
     }
     arena.engine.check().await?;
