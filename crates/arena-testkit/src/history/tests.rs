@@ -191,7 +191,10 @@ fn an_acknowledged_write_that_is_not_there_is_found() {
         },
         expect!["Invented Lost"],
     );
-    planted(|_, present| drop(session(present).users.remove("inv_b")), expect!["Lost Miscounted Miscounted RaceUndecided"]);
+    planted(
+        |_, present| drop(session(present).users.remove("inv_b")),
+        expect!["Lost Miscounted Miscounted RaceUndecided"],
+    );
 }
 
 #[test]
@@ -277,6 +280,24 @@ fn a_race_that_both_or_nobody_won_is_found() {
             drop(channel(present, "challenge_s").remove(3));
         },
         expect!["Gap RaceUndecided"],
+    );
+    // The same move in two races, of which each has a winner; and of which one has both, and the other none.
+    let twice = |history: &mut History, present: &mut Present, outcomes: [Outcome; 4]| {
+        repeat(channel(present, "challenge_s"), 3);
+        let keys = ["guess b", "guess b at another node", "again", "again at another node"];
+        for (key, outcome) in keys.into_iter().zip(outcomes) {
+            history.writes.retain(|write| write.key != key);
+            history.writes.push(write(key, guess("inv_b"), vec![attempt(80, 1, outcome)]));
+        }
+        history.races.push([text(keys[2]), text(keys[3])]);
+    };
+    planted(
+        |history, present| twice(history, present, [accepted("{}"), refused(), refused(), accepted("{}")]),
+        expect![""],
+    );
+    planted(
+        |history, present| twice(history, present, [accepted("{}"), accepted("{}"), refused(), refused()]),
+        expect!["RaceUndecided"],
     );
     // Both were acknowledged, and one was taken.
     planted(
