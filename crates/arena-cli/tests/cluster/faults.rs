@@ -2,15 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Client, Player};
+use arena_engine::Environment;
+use arena_testkit::{Client, Dice, Player};
 use serde_json::{Value, json};
 
-use crate::games::now;
-use crate::load::under_load;
+use crate::load::{Clock, under_load};
 use crate::nodes::{Cluster, Plan, Sharing};
+use crate::proxy::SILENCE;
 
-/// How long something stands still or is gone: longer than clients wait, and than nodes try before they say that it is away.
-const GONE: Duration = Duration::from_secs(5);
+/// How long something stands still or is gone: longer than clients wait for an answer. In a long test, longer than Postgres and nodes
+/// wait for each other.
+fn gone(clock: &Clock) -> Duration {
+    if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(5) }
+}
 
 #[test]
 fn a_node_alone_is_killed_and_started_again() {
@@ -48,7 +52,7 @@ fn a_node_that_stood_still_does_no_harm_when_it_goes_on() {
         // For a while clients go on sending it requests, which it finds when it goes on, long after they were made elsewhere.
         clock.a_moment();
         cluster.is_up(1, false);
-        clock.at_least(GONE);
+        clock.pass(gone(clock));
         cluster.thaw(1);
         clock.a_moment();
     });
@@ -87,7 +91,7 @@ fn the_database_is_gone_for_a_while() {
     under_load(&mut cluster, false, |cluster, clock| {
         clock.a_moment();
         cluster.postgres().crash();
-        clock.at_least(GONE);
+        clock.pass(gone(clock));
         cluster.postgres().start_again();
         for node in 0..cluster.len() {
             cluster.until_ready(node);
@@ -105,7 +109,7 @@ fn nats_is_started_again_and_is_gone_for_a_while() {
         cluster.nats().restart();
         clock.until_percent(50);
         cluster.nats().stop();
-        clock.at_least(Duration::from_secs(2));
+        clock.pass(Duration::from_secs(2));
         cluster.nats().start_again();
         clock.a_moment();
     });
@@ -123,10 +127,28 @@ fn connections_are_cut_between_commits_and_their_answers() {
                 cluster.proxy(percent as usize / 10 % cluster.len()).cut_a_commit();
             }
         });
-        let cut: usize = (0..cluster.len()).map(|node| cluster.proxy(node).cut()).sum();
+        let cut: usize = (0..cluster.len()).map(|node| cluster.proxy(node).done()).sum();
         assert!(cut > 2, "only {cut} commits were cut off");
         cluster.end();
     }
+}
+
+#[test]
+fn a_connection_that_falls_silent_within_a_transaction_does_not_hold_up_the_others_for_long() {
+    let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.a_moment();
+        cluster.proxy(0).silence_a_transaction();
+        clock.a_moment();
+        cluster.is_up(0, false);
+        // What it has locked is free again after five seconds, and then others go on.
+        clock.pass(SILENCE + Duration::from_secs(1));
+        cluster.until_ready(0);
+        cluster.is_up(0, true);
+        clock.a_moment();
+    });
+    assert_eq!(cluster.proxy(0).done(), 1, "nothing fell silent");
+    cluster.end();
 }
 
 #[test]
@@ -146,12 +168,53 @@ fn clocks_that_are_ten_minutes_apart_are_nobodys_business() {
     cluster.end();
 }
 
+#[test]
+fn whatever_befalls_it_one_after_the_other() {
+    let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
+    under_load(&mut cluster, false, |cluster, clock| {
+        let mut dice = Dice(getrandom::u64().expect("the system has randomness"));
+        let mut fates: Vec<String> = Vec::new();
+        while fates.len() < 4 || !clock.is_over() {
+            let node = dice.below(cluster.len() as u64) as usize;
+            let (fate, moment) = (dice.below(6), Duration::from_millis(dice.below(1_000)));
+            let told = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
+            fates.push(format!("{told} {node}"));
+            match fate {
+                0 => cluster.kill(node),
+                1 => cluster.stop(node),
+                2 => cluster.freeze(node),
+                3 => cluster.proxy(node).cut_a_commit(),
+                4 => cluster.postgres().crash(),
+                _ => cluster.nats().stop(),
+            }
+            clock.pass(moment);
+            match fate {
+                0 | 1 => cluster.start_node(node),
+                2 => cluster.thaw(node),
+                3 => {}
+                4 => cluster.postgres().start_again(),
+                _ => cluster.nats().start_again(),
+            }
+            clock.pass(moment);
+        }
+        tell(&fates.join(", "));
+    });
+    cluster.end();
+}
+
+/// Prints what was done, for those who look.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
+fn tell(what: &str) {
+    println!("{what}");
+}
+
 /// A game of chess that begins at `node` and in which nobody moves: all nodes tell that the time is up, when it is, and once.
 fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
     const TURN: Duration = Duration::from_secs(2);
     let begins = cluster.client(node);
     let created = begins.post("/api/challenges/chess", &json!({ "options": { "turnMs": 2_000 } })).ok();
     let session = created["id"].as_str().unwrap();
+    let now = || Environment::system().now();
     for (seat, invite) in (1..).zip(created["invites"].as_array().unwrap()) {
         let joined = begins.post("/api/arena/join", &Player::new(seat).signed_join(invite.as_str().unwrap(), now()));
         assert_eq!(joined.status, 200, "{}", joined.text());
@@ -159,14 +222,14 @@ fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
     let (began, began_at) = (Instant::now(), now());
     let asker = cluster.client((node + 1) % cluster.len());
     let log = loop {
-        let log = asker.get(&format!("/api/arena/sync?channel={session}&index=4&wait=20")).ok();
+        let log = asker.get(&format!("/api/arena/sync?channel={session}&index=5&wait=20")).ok();
         if !log["messages"].as_array().unwrap().is_empty() {
             break log;
         }
         assert!(began.elapsed() < 10 * TURN, "the deadline doesn't pass");
     };
     let late = began.elapsed().saturating_sub(TURN);
-    assert!(began.elapsed() >= TURN - Duration::from_millis(500) && late < GONE, "after {:?}: {log}", began.elapsed());
+    assert!(began.elapsed() >= TURN - Duration::from_millis(500) && late < TURN, "after {:?}: {log}", began.elapsed());
     let whole = |client: &Client| -> Vec<Value> {
         let log = client.get(&format!("/api/arena/sync?channel={session}")).ok();
         log["messages"].as_array().unwrap().clone()

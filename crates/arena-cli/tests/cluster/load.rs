@@ -46,14 +46,24 @@ impl Clock {
         thread::sleep(at.saturating_duration_since(Instant::now()));
     }
 
-    /// Lets the load go on for as long as this, or in a long test longer, whatever its time was to be.
-    pub fn at_least(&self, least: Duration) {
-        thread::sleep(least.max(self.length / 5));
+    /// Lets the load go on for so long, whatever its time was to be.
+    pub fn pass(&self, time: Duration) {
+        thread::sleep(time);
     }
 
-    /// Lets the load go on for a moment.
+    /// Lets the load go on for a moment, which in a long test is a longer one.
     pub fn a_moment(&self) {
-        self.at_least(Duration::from_secs(1));
+        self.pass(Duration::from_secs(1).max(self.length / 5));
+    }
+
+    /// Whether there is time for what takes long.
+    pub fn is_long(&self) -> bool {
+        self.length > Duration::from_secs(20)
+    }
+
+    /// Whether the time has passed.
+    pub fn is_over(&self) -> bool {
+        self.began.elapsed() > self.length
     }
 }
 
@@ -137,6 +147,7 @@ fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<S
 }
 
 /// Prints what was done, for those who look.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
 fn tell(history: &History, repeats: u64, seed: u64, loaded: Duration) {
     let attempts = || history.writes.iter().flat_map(|write| &write.attempts);
     let open = attempts().filter(|attempt| attempt.outcome == Outcome::Unknown).count();

@@ -93,7 +93,8 @@ struct Command {
 impl Command {
     fn start(&self) -> Running {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-        let environment: Vec<(&str, &str)> = self.environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let environment: Vec<(&str, &str)> =
+            self.environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         Running::start_with(&args, &environment)
     }
 }
@@ -178,11 +179,10 @@ impl Cluster {
             ("ADMIN_TOKEN", known_admin_token().reveal().to_owned()),
             ("AUTH_SECRET", "everybody knows this, too".to_owned()),
         ];
-        match (&self.nats, self.plan.sharing) {
-            (Some(nats), _) => environment.push(("NATS_URL", nats.url())),
-            (None, Sharing::Polling) => args.push("--shared".to_owned()),
-            (None, _) => {}
+        if self.plan.sharing != Sharing::Exclusive {
+            args.push("--shared".to_owned());
         }
+        environment.extend(self.nats.as_ref().map(|nats| ("NATS_URL", nats.url())));
         if self.plan.auth {
             args.push("--auth".to_owned());
         }
