@@ -476,7 +476,7 @@ impl ScriptOperator {
             invite,
             message,
         };
-        let input = serde_json::to_string(&input).expect("numbers, texts and JSON are JSON");
+        let input = to_raw_value(&input).expect("numbers, texts and JSON are JSON");
         let rules = &self.rules;
         let mut done = match rules.sandbox.call(&rules.script, || rules.files(), input) {
             Reply::Done(done) => *done,

@@ -1,9 +1,9 @@
 //! Players who play whole games, whatever happens to the nodes.
 
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
-use arena_model::Timestamp;
+use arena_engine::Environment;
 use arena_testkit::history::{Deed, Message};
 use arena_testkit::{Dice, Player as Signer};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ struct Player<'f> {
 pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) -> Result<Option<String>, String> {
     let (user, body) = if manners.auth {
         let signer = Signer::new(u8::try_from(user).unwrap() + 1);
-        (signer.user_id(), signer.signed_join(invite, now()))
+        (signer.user_id(), signer.signed_join(invite, Environment::system().now()))
     } else {
         let user = format!("user {user}");
         (user.clone(), json!({ "invite": invite, "userId": user }))
@@ -131,12 +131,6 @@ pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) 
         caller.write(deed, "/api/arena/join", &body)
     };
     joined.map(|answer| answer["sessionKey"].as_str().map(str::to_owned))
-}
-
-/// The right time.
-pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    Timestamp(i64::try_from(since.as_millis()).unwrap())
 }
 
 /// Sends a write to two nodes at the same time, under two keys. Returns what was answered to the one that was taken.

@@ -46,9 +46,24 @@ impl Clock {
         thread::sleep(at.saturating_duration_since(Instant::now()));
     }
 
-    /// Lets the load go on for as long as this, or in a long test longer.
-    pub fn at_least(&self, least: Duration) {
-        thread::sleep(least.max(self.length / 5));
+    /// Lets the load go on for so long, whatever its time was to be.
+    pub fn pass(&self, time: Duration) {
+        thread::sleep(time);
+    }
+
+    /// Lets the load go on for a moment, which in a long test is a longer one.
+    pub fn a_moment(&self) {
+        self.pass(Duration::from_secs(1).max(self.length / 5));
+    }
+
+    /// Whether there is time for what takes long.
+    pub fn is_long(&self) -> bool {
+        self.length > Duration::from_secs(20)
+    }
+
+    /// Whether the time has passed.
+    pub fn is_over(&self) -> bool {
+        self.began.elapsed() > self.length
     }
 }
 
@@ -89,7 +104,11 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
         field.closing.store(true, Ordering::SeqCst);
         let others: Vec<bool> = players.into_iter().chain(talkers).map(|client| client.join().is_ok()).collect();
         let length = Caller::new(&field, dice.fork()).read(&hall, "viewer", 1, false).len();
-        heard.store(length as u64, Ordering::SeqCst);
+        heard.store(length as u64 + 1, Ordering::SeqCst);
+        // What those who watch wait for.
+        let (invite, key) = &invites[0];
+        let mut last = Caller { key: key.clone(), ..Caller::new(&field, dice.fork()) };
+        games::say(&mut last, &hall, invite, None, true);
         if let Err(failed) = failed {
             std::panic::resume_unwind(failed);
         }
@@ -128,6 +147,7 @@ fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<S
 }
 
 /// Prints what was done, for those who look.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
 fn tell(history: &History, repeats: u64, seed: u64, loaded: Duration) {
     let attempts = || history.writes.iter().flat_map(|write| &write.attempts);
     let open = attempts().filter(|attempt| attempt.outcome == Outcome::Unknown).count();

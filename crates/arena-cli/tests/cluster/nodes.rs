@@ -84,6 +84,21 @@ struct Node {
     proxy: Option<Proxy>,
 }
 
+/// What starts a node.
+struct Command {
+    args: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Command {
+    fn start(&self) -> Running {
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        let environment: Vec<(&str, &str)> =
+            self.environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Running::start_with(&args, &environment)
+    }
+}
+
 impl Cluster {
     /// Starts all that a plan asks for, and waits until each node is ready.
     pub fn start(plan: Plan) -> Cluster {
@@ -103,8 +118,14 @@ impl Cluster {
         };
         let nodes = (0..plan.nodes).map(node).collect();
         let mut cluster = Cluster { plan, nodes, nats, postgres, url, folder: folder() };
-        for node in 0..cluster.nodes.len() {
-            cluster.start_node(node);
+        // All at once, as a machine that comes up would: one of them makes the tables.
+        let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
+        let processes: Vec<Running> = thread::scope(|scope| {
+            let starting: Vec<_> = commands.iter().map(|command| scope.spawn(|| command.start())).collect();
+            starting.into_iter().map(|process| process.join().expect("a node starts")).collect()
+        });
+        for (node, process) in processes.into_iter().enumerate() {
+            cluster.take(node, process);
         }
         cluster
     }
@@ -131,23 +152,26 @@ impl Cluster {
 
     /// Starts a node that isn't running, on a port that may be another than before, and waits until it is ready.
     pub fn start_node(&mut self, node: usize) {
-        let process = self.launch(node);
-        let address = process.url.strip_prefix("http://").unwrap().parse().unwrap();
-        let place = &self.nodes[node].place;
-        *place.address.write() = address;
-        self.nodes[node].process = Some(process);
-        self.until_ready(node);
-        self.nodes[node].place.up.store(true, Ordering::SeqCst);
+        let process = self.command(node).start();
+        self.take(node, process);
     }
 
-    fn launch(&self, node: usize) -> Running {
+    fn take(&mut self, node: usize, process: Running) {
+        let address = process.url.strip_prefix("http://").unwrap().parse().unwrap();
+        *self.nodes[node].place.address.write() = address;
+        self.nodes[node].process = Some(process);
+        self.until_ready(node);
+        self.is_up(node, true);
+    }
+
+    fn command(&self, node: usize) -> Command {
         let data = self.folder.path().join(format!("node {node}"));
-        let data = data.to_str().unwrap();
-        let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "info"];
-        let server = self.postgres.as_ref().unwrap();
+        let mut args = ["serve", "--listen", "127.0.0.1:0", "--log", "info", "--data"].map(str::to_owned).to_vec();
+        args.push(data.to_str().unwrap().to_owned());
+        let port = self.postgres.as_ref().unwrap().port();
         let port_of = |port: u16| format!(":{port}/");
         let url = match &self.nodes[node].proxy {
-            Some(proxy) => self.url.replace(&port_of(server.port()), &port_of(proxy.port)),
+            Some(proxy) => self.url.replace(&port_of(port), &port_of(proxy.port)),
             None => self.url.clone(),
         };
         let mut environment = vec![
@@ -155,13 +179,12 @@ impl Cluster {
             ("ADMIN_TOKEN", known_admin_token().reveal().to_owned()),
             ("AUTH_SECRET", "everybody knows this, too".to_owned()),
         ];
-        match (&self.nats, self.plan.sharing) {
-            (Some(nats), _) => environment.push(("NATS_URL", nats.url())),
-            (None, Sharing::Polling) => args.push("--shared"),
-            (None, _) => {}
+        if self.plan.sharing != Sharing::Exclusive {
+            args.push("--shared".to_owned());
         }
+        environment.extend(self.nats.as_ref().map(|nats| ("NATS_URL", nats.url())));
         if self.plan.auth {
-            args.push("--auth");
+            args.push("--auth".to_owned());
         }
         if let Some(off) = self.plan.clocks_off_s.get(node).filter(|off| **off != 0) {
             environment.extend([
@@ -169,11 +192,9 @@ impl Cluster {
                 ("FAKETIME", format!("{off:+}")),
                 // Timeouts are nobody's idea of what time it is.
                 ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-                ("DONT_FAKE_MONOTONIC", "1".to_owned()),
             ]);
         }
-        let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        Running::start_with(&args, &environment)
+        Command { args, environment }
     }
 
     /// Waits until a node says that it can do its work.
@@ -201,13 +222,28 @@ impl Cluster {
         assert_eq!(code, Some(0), "node {node} didn't end well");
     }
 
-    /// Sends a node a signal.
-    pub fn signal(&mut self, node: usize, signal: Signal) {
+    /// Lets a node stand still, between any two instructions. Clients don't know.
+    pub fn freeze(&mut self, node: usize) {
+        self.signal(node, Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&mut self, node: usize) {
+        self.signal(node, Signal::CONT);
+        self.is_up(node, true);
+    }
+
+    /// Tells clients whether to choose a node, as a balancer would that looks after them.
+    pub fn is_up(&self, node: usize, up: bool) {
+        self.nodes[node].place.up.store(up, Ordering::SeqCst);
+    }
+
+    fn signal(&self, node: usize, signal: Signal) {
         self.nodes[node].process.as_ref().unwrap().signal(signal);
     }
 
     fn bury(&mut self, node: usize) -> Option<i32> {
-        self.nodes[node].place.up.store(false, Ordering::SeqCst);
+        self.is_up(node, false);
         let mut process = self.nodes[node].process.take().unwrap();
         let code = process.ended().code();
         sane(node, &process.said());

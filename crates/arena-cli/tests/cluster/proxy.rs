@@ -1,13 +1,19 @@
-//! A way to Postgres that can be cut, also in the one moment that matters: when a transaction is committed, and its client doesn't know.
+//! A way to Postgres that can be cut, in the moments that matter: when a transaction is committed and its client doesn't know, and when
+//! one has begun.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-/// What Postgres says when a transaction is committed: the message `CommandComplete` with this text.
+/// What Postgres says when a transaction has begun, and when it is committed: the message `CommandComplete` with this text.
+const BEGUN: &[u8] = b"BEGIN\0";
 const COMMITTED: &[u8] = b"COMMIT\0";
+
+/// How long a connection stays silent that falls silent, until it is cut.
+pub const SILENCE: Duration = Duration::from_secs(8);
 
 /// Listens on a port of its own and passes on what comes, both ways.
 pub struct Proxy {
@@ -20,7 +26,9 @@ pub struct Proxy {
 struct Orders {
     /// How many of the next commits are to be cut off from their clients.
     to_cut: AtomicUsize,
-    cut: AtomicUsize,
+    /// How many of the next transactions are to fall silent once they have begun.
+    to_silence: AtomicUsize,
+    done: AtomicUsize,
 }
 
 impl Proxy {
@@ -46,9 +54,15 @@ impl Proxy {
         self.orders.to_cut.store(1, Ordering::SeqCst);
     }
 
-    /// How many commits were cut off.
-    pub fn cut(&self) -> usize {
-        self.orders.cut.load(Ordering::SeqCst)
+    /// Lets the connection fall silent when the next transaction has begun on it, as where a network breaks and nobody is told. The
+    /// transaction stays open until Postgres has had enough of it, with all that it has locked.
+    pub fn silence_a_transaction(&self) {
+        self.orders.to_silence.store(1, Ordering::SeqCst);
+    }
+
+    /// How many of these orders have been carried out.
+    pub fn done(&self) -> usize {
+        self.orders.done.load(Ordering::SeqCst)
     }
 }
 
@@ -82,9 +96,18 @@ fn answer(mut server: &TcpStream, mut client: &TcpStream, orders: &Orders) -> io
         while let Some(length) = pending.get(whole + 1..whole + 5) {
             let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
             let Some(text) = pending.get(whole + 5..whole + 1 + length) else { break };
-            if pending[whole] == b'C' && text == COMMITTED && orders.to_cut.swap(0, Ordering::SeqCst) > 0 {
-                orders.cut.fetch_add(1, Ordering::SeqCst);
-                return client.write_all(&pending[..whole]);
+            let order = match (pending[whole], text) {
+                (b'C', COMMITTED) => Some(&orders.to_cut),
+                (b'C', BEGUN) => Some(&orders.to_silence),
+                _ => None,
+            };
+            if order.is_some_and(|order| order.swap(0, Ordering::SeqCst) > 0) {
+                orders.done.fetch_add(1, Ordering::SeqCst);
+                client.write_all(&pending[..whole])?;
+                if text == BEGUN {
+                    thread::sleep(SILENCE);
+                }
+                return Ok(());
             }
             whole += 1 + length;
         }

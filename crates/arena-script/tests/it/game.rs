@@ -43,6 +43,48 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     );
 }
 
+#[test]
+fn time_and_chance_are_those_of_the_call_from_the_first_line_on() {
+    let told = |seed, declared: &str| {
+        let text = format!("{declared}\n{}", script("act() { this.broadcast(told()); }"));
+        let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
+        let game = Game::new(load(&files, arena_script::Limits::default()).unwrap(), seed).start();
+        game.act(1, "act", "")
+            .act(2, "act", "")
+            .told
+            .lines()
+            .filter(|line| line.starts_with("operator"))
+            .fold(String::new(), |told, line| format!("{told}{line}\n"))
+    };
+    let early = "const drawn = Math.random();\nconsole.log(drawn);\nconst told = () => `${drawn}`;";
+    assert_eq!(told(1, early), told(1, early));
+    assert_ne!(told(1, early), told(2, early));
+    expect![[r#"
+        operator → all: 1700000003000
+        operator → all: 1700000004000
+    "#]]
+    .assert_eq(&told(1, "const at = Date.now();\nconst told = () => `${at}`;"));
+    // What is left out of a world is what nobody looks for.
+    expect![[r#"
+        operator → all: undefined undefined
+        operator → all: undefined undefined
+    "#]]
+    .assert_eq(&told(1, "const told = () => `${typeof WeakRef} ${typeof performance}`;"));
+    expect![[r#"
+        operator → all: function 3 object
+        operator → all: function 3 object
+    "#]]
+    .assert_eq(&told(1, "const told = () => `${typeof Date} ${new Uint8Array(3).length} ${typeof Atomics}`;"));
+    expect![[r#"
+        operator → all: function,function,object
+        operator → all: function,function,object
+    "#]]
+    .assert_eq(&told(
+        1,
+        "const told = () => [\"Date\", \"Float16Array\", \"Atomics\"].map((name) => typeof globalThis[name]).join();",
+    ));
+}
+
 /// The numbers of the package of this name, version 6.0.1.
 #[test]
 fn prando_gives_the_numbers_of_the_published_package() {

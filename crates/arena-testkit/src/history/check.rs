@@ -301,17 +301,27 @@ fn find(messages: &[Message], index: u64) -> Option<&Message> {
 /// Of writes that were sent at the same time and exclude each other, exactly one was taken.
 fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
     let by_key: BTreeMap<&str, &Write> = history.writes.iter().map(|write| (write.key.as_str(), write)).collect();
+    let racers = |keys: &[String; 2]| -> Vec<&Write> {
+        keys.iter().filter_map(|key| by_key.get(key.as_str()).copied()).collect()
+    };
+    // The same move may be made again later in a game, in a race of its own.
+    let mut heats: BTreeMap<&Deed, usize> = BTreeMap::new();
     for keys in &history.races {
-        let writes: Vec<&&Write> = keys.iter().filter_map(|key| by_key.get(key.as_str())).collect();
-        let done = writes.iter().filter(|write| write.known() == Known::Done).count();
-        let open = writes.iter().filter(|write| write.known() == Known::Open).count();
-        let mut deeds: Vec<&Deed> = writes.iter().map(|write| &write.deed).collect();
-        deeds.dedup();
-        let taken: usize = deeds.iter().map(|deed| traces.of[deed].1.len()).sum();
-        // An action that came too late is acknowledged too; so what counts for both is what was taken.
-        let is_join = deeds.iter().any(|deed| joined_by(deed).is_some());
-        let decided = taken == 1 && (!is_join || (done <= 1 && done + open >= 1));
-        if !decided {
+        let deeds: BTreeSet<&Deed> = racers(keys).iter().map(|write| &write.deed).collect();
+        for deed in deeds {
+            *heats.entry(deed).or_default() += 1;
+        }
+    }
+    for keys in &history.races {
+        let writes = racers(keys);
+        let count = |known: Known| writes.iter().filter(|write| write.known() == known).count();
+        let (done, open) = (count(Known::Done), count(Known::Open));
+        let deeds: BTreeSet<&Deed> = writes.iter().map(|write| &write.deed).collect();
+        let taken: usize = deeds.iter().map(|deed| traces.of[*deed].1.len()).sum();
+        let to_take = deeds.iter().map(|deed| heats[*deed]).max().unwrap_or_default();
+        // An action that came too late is acknowledged too, so acknowledgements tell of joins alone how many were taken.
+        let too_many = done > 1 && deeds.iter().any(|deed| joined_by(deed).is_some());
+        if taken != to_take || done + open == 0 || too_many {
             let evidence = format!("{deeds:?} sent twice: {done} acknowledged, {open} open, {taken} taken");
             faults.add(FaultKind::RaceUndecided, evidence);
         }
@@ -456,6 +466,14 @@ fn counts(present: &Present, faults: &mut Faults) {
     let right = present.right_games();
     if present.games != right {
         faults.add(FaultKind::Miscounted, format!("games are {:?}, and {right:?} have ended", present.games));
+    }
+    for (what, shown, right) in [
+        ("sessions listed", &present.listed, present.right_lists()),
+        ("sessions in histories", &present.histories, present.right_histories()),
+    ] {
+        if *shown != right {
+            faults.add(FaultKind::Miscounted, format!("{what} are {shown:?}, and there are {right:?}"));
+        }
     }
     let nobody = BTreeMap::new();
     let challenges: BTreeSet<&String> = present.boards.keys().chain(right.keys()).collect();

@@ -1,7 +1,7 @@
 //! What an arena shows when all is quiet: sessions, channels, leaderboards, counts; read from the answers of its administrator's and
 //! public routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -16,6 +16,10 @@ pub struct Present {
     pub boards: BTreeMap<String, BTreeMap<String, Standing>>,
     /// Games that count, by challenge type.
     pub games: BTreeMap<String, u64>,
+    /// How many sessions a list says there are, by status.
+    pub listed: BTreeMap<String, u64>,
+    /// How many ended sessions a list says that a player was in, by player.
+    pub histories: BTreeMap<String, u64>,
     /// Players for whom counting all games again gave something else.
     pub mended: Vec<String>,
 }
@@ -137,6 +141,27 @@ impl Present {
             (name.clone(), played["gamesPlayed"].as_u64().unwrap_or_else(|| panic!("no gamesPlayed: {stats}")))
         });
         self.games = played.filter(|(_, games)| *games > 0).collect();
+    }
+
+    /// How many sessions there are, by status.
+    pub fn right_lists(&self) -> BTreeMap<String, u64> {
+        let mut listed = BTreeMap::from(["open", "active", "ended"].map(|status| (status.to_owned(), 0)));
+        for session in self.sessions.values() {
+            *listed.entry(session.status.clone()).or_default() += 1;
+        }
+        listed
+    }
+
+    /// How many ended sessions each player was in.
+    pub fn right_histories(&self) -> BTreeMap<String, u64> {
+        let mut histories = BTreeMap::new();
+        for session in self.sessions.values().filter(|session| session.status == "ended") {
+            let users: BTreeSet<&String> = session.users.values().collect();
+            for user in users {
+                *histories.entry(user.clone()).or_default() += 1;
+            }
+        }
+        histories
     }
 
     /// What the games give for `challenge`: who has played how many that count, and the means of what they scored.

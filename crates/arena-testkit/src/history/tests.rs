@@ -126,6 +126,8 @@ fn right() -> (History, Present) {
         ]),
         boards: BTreeMap::from([(text("psi"), BTreeMap::from(board))]),
         games: BTreeMap::from([(text("psi"), 1)]),
+        listed: BTreeMap::from([(text("open"), 0), (text("active"), 0), (text("ended"), 1)]),
+        histories: BTreeMap::from([(text("ada"), 1), (text("bob"), 1)]),
         mended: Vec::new(),
     };
     (history, present)
@@ -189,7 +191,10 @@ fn an_acknowledged_write_that_is_not_there_is_found() {
         },
         expect!["Invented Lost"],
     );
-    planted(|_, present| drop(session(present).users.remove("inv_b")), expect!["Lost Miscounted RaceUndecided"]);
+    planted(
+        |_, present| drop(session(present).users.remove("inv_b")),
+        expect!["Lost Miscounted Miscounted RaceUndecided"],
+    );
 }
 
 #[test]
@@ -209,7 +214,7 @@ fn what_happens_twice_is_found() {
             let again = Seen { players: Vec::new(), status: text("open"), ..session(present).clone() };
             present.sessions.insert(text("t"), again);
         },
-        expect!["Doubled"],
+        expect!["Doubled Miscounted"],
     );
     // Of what is open, once at most.
     planted(
@@ -276,6 +281,24 @@ fn a_race_that_both_or_nobody_won_is_found() {
         },
         expect!["Gap RaceUndecided"],
     );
+    // The same move in two races, of which each has a winner; and of which one has both, and the other none.
+    let twice = |history: &mut History, present: &mut Present, outcomes: [Outcome; 4]| {
+        repeat(channel(present, "challenge_s"), 3);
+        let keys = ["guess b", "guess b at another node", "again", "again at another node"];
+        for (key, outcome) in keys.into_iter().zip(outcomes) {
+            history.writes.retain(|write| write.key != key);
+            history.writes.push(write(key, guess("inv_b"), vec![attempt(80, 1, outcome)]));
+        }
+        history.races.push([text(keys[2]), text(keys[3])]);
+    };
+    planted(
+        |history, present| twice(history, present, [accepted("{}"), refused(), refused(), accepted("{}")]),
+        expect![""],
+    );
+    planted(
+        |history, present| twice(history, present, [accepted("{}"), accepted("{}"), refused(), refused()]),
+        expect!["RaceUndecided"],
+    );
     // Both were acknowledged, and one was taken.
     planted(
         |history, _| write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}"),
@@ -287,7 +310,7 @@ fn a_race_that_both_or_nobody_won_is_found() {
 fn seats_that_contradict_each_other_are_found() {
     planted(
         |_, present| session(present).status = text("open"),
-        expect!["Miscounted Miscounted Miscounted Seats Stream"],
+        expect!["Miscounted Miscounted Miscounted Miscounted Miscounted Seats Stream"],
     );
     planted(|_, present| session(present).invites[1] = text("inv_c"), expect!["Seats"]);
     planted(
@@ -358,12 +381,14 @@ fn a_game_that_counts_twice_or_never_is_found() {
     };
     planted(|_, present| board(present, 2), expect!["Miscounted"]);
     planted(
-        |_, present| drop(present.boards.get_mut("psi").expect("it is there").remove("bob")),
+        |_, present| present.boards.get_mut("psi").expect("it is there").retain(|user, _| user == "ada"),
         expect!["Miscounted"],
     );
     planted(|_, present| present.games = BTreeMap::from([(text("psi"), 2)]), expect!["Miscounted"]);
     planted(|_, present| present.games.clear(), expect!["Miscounted"]);
     planted(|_, present| session(present).scores[1] = [1.0, 1.0], expect!["Miscounted"]);
+    planted(|_, present| present.listed.extend([(text("ended"), 2)]), expect!["Miscounted"]);
+    planted(|_, present| present.histories.extend([(text("ada"), 2)]), expect!["Miscounted"]);
     planted(|_, present| present.mended.push(text("ada")), expect!["Mended"]);
     // Who plays against itself, or leaves, plays for nobody.
     planted(
