@@ -108,7 +108,7 @@ impl GameType {
         match &self.start {
             Start::Game(start) => start(self, options, setup),
             Start::Challenge(challenge) => {
-                let options = challenge.resolve(options)?;
+                let options = challenge.arrange(options)?;
                 let actions = Actions { seats: (0..given).map(|_| None).collect() };
                 let game = ChallengeGame::new(Arc::clone(challenge), options, setup)?;
                 Ok(Box::new(RunningChallenge { game_type: self, game, actions }))
