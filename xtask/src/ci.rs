@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{browser, packages, postgres, python, rules};
+use crate::{browser, nats, packages, postgres, python, rules};
 
 /// A step's name, and what it does in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 11] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -25,6 +25,8 @@ const STEPS: [Step; 9] = [
     ("Python packages for the tests", python::prepare),
     ("Node.js for the agents in JavaScript", |_| packages::need("node", "nodejs")),
     ("PostgreSQL for the store", |_| postgres::prepare()),
+    ("NATS for the workers", |_| nats::prepare()),
+    ("libfaketime for clocks that are wrong", |_| packages::need("faketime", "faketime")),
     ("the browser for the pages", browser::prepare),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
 ];

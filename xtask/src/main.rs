@@ -4,6 +4,7 @@ mod browser;
 mod cargo;
 mod ci;
 mod fuzz;
+mod nats;
 mod packages;
 mod postgres;
 mod python;

@@ -347,6 +347,12 @@ pub struct ServeArgs {
     /// Keep the store in this Postgres database instead: postgres://user:password@host:port/database?sslmode=require
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// Share the database with other arenas that are started so: any of them serves any request.
+    #[arg(long)]
+    pub shared: bool,
+    /// The same, and tell each other over this NATS server what is new, at once: nats://user:password@host:port, or tls://…
+    #[arg(long, value_name = "URL", env = "NATS_URL", hide_env_values = true)]
+    pub nats_url: Option<String>,
     /// Make players prove who they are: joins are signed, and answered with a key for everything after.
     #[arg(long)]
     pub auth: bool,

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use arena_engine::NatsUrl;
 use arena_identity::ServerSecret;
 use arena_server::{AdminToken, Server, Settings, StartError};
 use arena_store::DatabaseUrl;
@@ -56,6 +57,11 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
         let refuse =
             |error| Failure::new(Exit::Usage, format_args!("--database-url (DATABASE_URL) can't be used: {error}"));
         settings.database = Some(url.parse::<DatabaseUrl>().map_err(refuse)?);
+    }
+    settings.nodes.shared |= args.shared;
+    if let Some(url) = &args.nats_url {
+        let refuse = |error| Failure::new(Exit::Usage, format_args!("--nats-url (NATS_URL) can't be used: {error}"));
+        settings.nodes.nats = Some(url.parse::<NatsUrl>().map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;

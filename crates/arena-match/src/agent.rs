@@ -228,7 +228,7 @@ impl Command {
 }
 
 /// The program of this name: a path, or a name to be looked for in `search`, the value of `PATH`.
-fn which(program: &str, search: &str) -> Option<PathBuf> {
+pub fn which(program: &str, search: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     };

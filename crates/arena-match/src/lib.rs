@@ -4,6 +4,7 @@
 
 mod address;
 mod agent;
+pub mod archive;
 mod body;
 mod check;
 mod contest;
@@ -25,7 +26,7 @@ mod stderr;
 pub mod tournament;
 
 pub use address::is_public;
-pub use agent::{Agent, AgentError, Channel, Command};
+pub use agent::{Agent, AgentError, Channel, Command, which};
 pub use body::Log;
 pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};
 pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
@@ -35,8 +36,8 @@ pub use placement::{cores, spread, stay_on};
 pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
 pub use replay::{
-    DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine, Summary,
-    Verified, export_pgn, export_reference, index, verify, verify_by,
+    Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,
+    Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
 };
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};

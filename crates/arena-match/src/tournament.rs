@@ -11,8 +11,9 @@ mod play;
 mod record;
 mod watch;
 
+pub(crate) use fingerprint::entries as files_of;
 pub use journal::{Journal, JournalError};
-pub use line::{ChangedLine, GameLine, TimePart};
+pub use line::{ChangedLine, CheckedLine, GameLine, QuarantinedLine, SpreadLine, TimePart, WorkerPart};
 pub use plan::{Entrant, Plan, PlanError, Reach, ScriptPart};
 pub use play::{Ended, FilesChanged, How, PlayError, play};
 pub use record::Record;

@@ -140,7 +140,7 @@ pub(crate) fn reasons(verdicts: &BTreeMap<Verdict, u64>) -> String {
     verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Decisions by lot, and agents that were changed on the way.
+/// Decisions by lot, agents that were changed on the way, and workers that weren't believed any more.
 pub(crate) fn incidents(record: &Record) -> Vec<String> {
     let lots = record.schedule.by_lot().iter().map(|(winner, loser, round)| {
         let (winner, loser) = (record.name(*winner), record.name(*loser));
@@ -152,7 +152,15 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
         .changes
         .iter()
         .map(|changed| format!("the files of {} were changed during the tournament", changed.agent));
-    lots.chain(changes).collect()
+    let quarantined = record.quarantined.iter().map(|line| {
+        let games = match line.void.len() {
+            0 => "none of its games counted yet".to_owned(),
+            1 => "1 game was played again".to_owned(),
+            games => format!("{games} games were played again"),
+        };
+        format!("the worker {} was quarantined: {}; {games}", line.worker, line.why)
+    });
+    lots.chain(changes).chain(quarantined).collect()
 }
 
 /// What became of each agent, by number.

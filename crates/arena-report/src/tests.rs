@@ -63,6 +63,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
                 tainted_reason: reason,
             },
             time: TimePart::default(),
+            worker: None,
             agents,
         };
         record.add(played).unwrap();

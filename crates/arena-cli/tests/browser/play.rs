@@ -106,6 +106,9 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     }
 }
 
+/// How many squares wide and high the snakes' board is.
+const SIDE: i64 = 12;
+
 /// A step that the snake of the first seat survives, as a key, with where its head is then: the latest state says where there is room.
 fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
     let state = world.state(session);
@@ -115,11 +118,12 @@ fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
     let [x, y] = head(player);
     let other = head(snakes.keys().find(|id| *id != player).unwrap());
     let steps = [(UP, 0, -1), (RIGHT, 1, 0), (DOWN, 0, 1), (LEFT, -1, 0)].map(|(key, dx, dy)| (key, x + dx, y + dy));
-    let free = steps.into_iter().filter(|(_, x, y)| !taken.contains(&&json!([x, y])));
-    // Away from the other one, and not to a wall.
-    let room = |(_, x, y): &(char, i64, i64)| {
-        let is_inside = (1..11).contains(x) && (1..11).contains(y);
-        (is_inside, (x - other[0]).abs() + (y - other[1]).abs())
+    let within = |low: i64, high: i64, x: i64, y: i64| (low..=high).contains(&x) && (low..=high).contains(&y);
+    let free = steps.into_iter().filter(|&(_, x, y)| within(0, SIDE - 1, x, y) && !taken.contains(&&json!([x, y])));
+    // Out of the other one's reach, and not along a wall.
+    let room = |&(_, x, y): &(char, i64, i64)| {
+        let distance = (x - other[0]).abs() + (y - other[1]).abs();
+        (distance > 1, within(1, SIDE - 2, x, y), distance)
     };
     let (key, x, y) = free.max_by_key(room).unwrap();
     (key, format!("Player 1 head at {x}, {y},"))
@@ -129,7 +133,7 @@ fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
 fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
     let data = folder();
     let world = World::start(data.path(), &[]);
-    let (session, invites) = world.create("snake", &json!({ "n_epochs": 6, "grid_width": 12, "grid_height": 12 }));
+    let (session, invites) = world.create("snake", &json!({ "n_epochs": 6, "grid_width": SIDE, "grid_height": SIDE }));
     let driver = Driver::start();
     let person = driver.window();
     take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");

@@ -2,12 +2,13 @@
 
 use std::io::BufRead;
 
-use arena_model::{AnyGame, Events, Forfeit, GameType, Seat, Seed, Setup, TimeLimits};
+use arena_model::{AnyGame, Events, Forfeit, GameType, Seat, Seed, Setup, TimeLimits, Verdict};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::MAX_REJECTED;
-use super::read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine};
+use super::read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart};
 use super::write::States;
 use crate::play::{agent_ids, config, is_on, states, write_state};
 use crate::report::{self, Disqualified};
@@ -42,6 +43,16 @@ pub fn verify_by(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
 ) -> Result<Verified, ReplayError> {
+    let (header, verified) = verify_each(from, find, |_| ())?;
+    Ok(Verified { game: header.game, ..verified })
+}
+
+/// Verifies a replay, and hands over each of its lines that agrees.
+fn verify_each(
+    from: impl BufRead,
+    find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
+    mut each: impl FnMut(&Line),
+) -> Result<(HeaderLine, Verified), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
     let mut again = Again::start(&replay, game)?;
@@ -51,8 +62,72 @@ pub fn verify_by(
             Line::Result(result) => again.check_result(result),
         };
         checked.map_err(|what| ReplayError::Line { line: replay.line(), what })?;
+        each(&line);
     }
-    Ok(Verified { game: replay.header.game.clone(), epochs: again.epoch, states: again.compared })
+    Ok((replay.header, Verified { game: String::new(), epochs: again.epoch, states: again.compared }))
+}
+
+/// What a replay says of its match, for somebody who wasn't there.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The first line.
+    pub header: HeaderLine,
+    /// The result.
+    pub result: ResultPart,
+    /// Why agents were disqualified, by seat.
+    pub out: Vec<Option<Disqualified>>,
+    /// What each got wrong in the protocol beside that, by seat.
+    pub faults: Vec<u32>,
+    /// The SHA-256, in hex, of all that the clock has no part in: what was to be played, what was seen, done and refused, and the result.
+    pub played: String,
+}
+
+/// Verifies a replay, and says what it tells.
+///
+/// # Errors
+/// As [`verify`].
+pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
+    let mut hash = Sha256::new();
+    let (mut out, mut faults, mut result): (Vec<Disqualified>, Vec<usize>, _) = (Vec::new(), Vec::new(), None);
+    let builtin = |header: &HeaderLine| arena_catalogue::game(&header.game);
+    let (header, _) = verify_each(from, builtin, |line| match line {
+        Line::Epoch(epoch) => {
+            let texts = [&epoch.world_state, &epoch.worlds, &epoch.actions];
+            add(&mut hash, epoch.epoch.to_string().as_bytes());
+            texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
+            for disqualified in &epoch.disqualified {
+                // What was left of its time is told in a sentence too.
+                let detail = if disqualified.verdict == Verdict::Timeout { "" } else { &disqualified.detail };
+                add(&mut hash, format!("{} {} {detail}", disqualified.seat, disqualified.verdict).as_bytes());
+            }
+            add(&mut hash, json!(epoch.rejected).to_string().as_bytes());
+            out.extend(epoch.disqualified.iter().cloned());
+            faults.extend(epoch.faults.iter().map(|fault| fault.seat));
+        }
+        Line::Result(line) => {
+            add(&mut hash, json!(line.result).to_string().as_bytes());
+            let texts = [&line.world_state, &line.worlds];
+            texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
+            result = Some(line.result.clone());
+        }
+    })?;
+    add(&mut hash, json!(header).to_string().as_bytes());
+    let seats = 0..header.agents.len();
+    let of_seat =
+        |seat: usize| u32::try_from(faults.iter().filter(|other| **other == seat).count()).unwrap_or(u32::MAX);
+    Ok(Account {
+        result: result.expect("a replay without a result is broken off"),
+        out: seats.clone().map(|seat| out.iter().find(|out| out.seat == seat).cloned()).collect(),
+        faults: seats.map(of_seat).collect(),
+        played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+        header,
+    })
+}
+
+/// Adds a text, so that no two lists of texts are alike.
+fn add(hash: &mut Sha256, text: &[u8]) {
+    hash.update((text.len() as u64).to_be_bytes());
+    hash.update(text);
 }
 
 /// The match, played again.

@@ -51,7 +51,7 @@ fn add_stamp(path: &Path, except: Option<&Path>, hash: &mut DefaultHasher) -> Re
 }
 
 /// What is in a folder and counts, in order.
-fn entries(folder: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+pub fn entries(folder: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| (folder.to_owned(), error))?;
     let mut entries: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();

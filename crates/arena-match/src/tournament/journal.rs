@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use arena_model::GameType;
 
 use super::FILE;
-use super::line::{ChangedLine, GameLine, Line};
+use super::line::{ChangedLine, CheckedLine, GameLine, Line, QuarantinedLine, SpreadLine};
 use super::plan::{Plan, PlanError};
 use super::record::{Record, Wrong};
 
@@ -181,6 +181,34 @@ impl Journal {
     pub fn add(&mut self, game: GameLine) -> Result<(), JournalError> {
         self.append(&Line::Game(Box::new(game.clone())))?;
         self.record.add(game).map_err(|what| self.wrong(what))
+    }
+
+    /// Notes by which id workers know the tournament from here on.
+    ///
+    /// # Errors
+    /// When that can't be written.
+    pub fn spread(&mut self, spread: SpreadLine) -> Result<(), JournalError> {
+        self.append(&Line::Spread(spread.clone()))?;
+        self.record.spread = Some(spread);
+        Ok(())
+    }
+
+    /// Notes that another worker has played a match with the same result.
+    ///
+    /// # Errors
+    /// When it doesn't belong here, or can't be written.
+    pub fn check(&mut self, checked: CheckedLine) -> Result<(), JournalError> {
+        self.append(&Line::Checked(checked.clone()))?;
+        self.record.check(checked).map_err(|what| self.wrong(what))
+    }
+
+    /// Believes a worker no more. Matches that it says are void are to be played again.
+    ///
+    /// # Errors
+    /// When it doesn't belong here, or can't be written.
+    pub fn quarantine(&mut self, quarantined: QuarantinedLine) -> Result<(), JournalError> {
+        self.append(&Line::Quarantined(quarantined.clone()))?;
+        self.record.quarantine(quarantined).map_err(|what| self.wrong(what))
     }
 
     fn append(&mut self, line: &Line) -> Result<(), JournalError> {

@@ -16,9 +16,15 @@ pub enum Line {
     Game(Box<GameLine>),
     /// An agent isn't what it was, and the tournament goes on with it.
     Changed(ChangedLine),
+    /// From here on matches are played by workers.
+    Spread(SpreadLine),
+    /// A match was played by another worker as well, with the same result.
+    Checked(CheckedLine),
+    /// A worker plays other matches than those that it was given; what it alone has played doesn't count.
+    Quarantined(QuarantinedLine),
 }
 
-/// A match that was played. Nothing but `time` depends on the clock.
+/// A match that was played. Nothing but `time` and `worker` depends on the clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GameLine {
@@ -46,6 +52,56 @@ pub struct GameLine {
     pub outcome: Outcome,
     /// What the clock says of it.
     pub time: TimePart,
+    /// Who played it, if it was a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerPart>,
+}
+
+/// The worker that has played a match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerPart {
+    /// What it is called.
+    pub name: String,
+    /// Another one with each start of it.
+    pub id: String,
+    /// The SHA-256, in hex, of all in its replay that the clock has no part in; agents that always play alike have the same on all
+    /// workers.
+    pub played: String,
+}
+
+/// From here on matches are played by workers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpreadLine {
+    /// By which the workers know the tournament.
+    pub id: String,
+}
+
+/// A match was played by another worker as well, with the same result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckedLine {
+    /// The match's number in the schedule, from 1.
+    pub fixture: usize,
+    /// The name of the other worker.
+    pub worker: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// A worker plays other matches than those that it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuarantinedLine {
+    /// Its name, which no other worker is believed under in this tournament.
+    pub worker: String,
+    /// Its id.
+    pub id: String,
+    /// What shows it, in a sentence.
+    pub why: String,
+    /// The matches before this line that don't count: those that it alone has played, and what depends on them.
+    pub void: Vec<usize>,
 }
 
 /// How long a match took, in milliseconds.
@@ -93,12 +149,13 @@ impl GameLine {
                 waited_ms: seats.iter().map(|seat| seat.time_used_ms).collect(),
                 longest_step_ms: seats.iter().map(|seat| seat.longest_step_ms).collect(),
             },
+            worker: None,
         }
     }
 
-    /// Whether the same came of both, whatever the clock said.
+    /// Whether the same came of both, whatever the clock said and whoever played them.
     pub fn is_same(&self, other: &GameLine) -> bool {
-        GameLine { time: TimePart::default(), ..self.clone() }
-            == GameLine { time: TimePart::default(), ..other.clone() }
+        GameLine { time: TimePart::default(), worker: None, ..self.clone() }
+            == GameLine { time: TimePart::default(), worker: None, ..other.clone() }
     }
 }

@@ -3,7 +3,7 @@
 use arena_model::{Seat, Setup};
 use arena_tournament::{RecordError, Schedule};
 
-use super::line::{ChangedLine, GameLine, Line};
+use super::line::{ChangedLine, CheckedLine, GameLine, Line, QuarantinedLine, SpreadLine};
 use super::plan::{Plan, PlanError};
 use crate::play::agent_ids;
 
@@ -18,9 +18,18 @@ pub struct Record {
     games: Vec<Option<GameLine>>,
     /// The agents that were changed on the way.
     pub changes: Vec<ChangedLine>,
+    /// By which workers know the tournament, if they play it.
+    pub spread: Option<SpreadLine>,
+    /// The matches that another worker has played with the same result.
+    pub checked: Vec<CheckedLine>,
+    /// The workers that aren't believed any more.
+    pub quarantined: Vec<QuarantinedLine>,
     /// How many bytes at the end were no whole line and don't count.
     pub cut_off: usize,
 }
+
+/// A schedule with what came of its matches, and the first match that doesn't belong there.
+type Rebuilt = ((Schedule, Vec<Option<GameLine>>), Option<usize>);
 
 /// What is wrong with a journal, and in which line, from 1.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +48,16 @@ impl Record {
     pub fn new(plan: Plan) -> Result<Record, PlanError> {
         plan.check()?;
         let schedule = Schedule::new(plan.shape()?)?;
-        Ok(Record { plan, schedule, games: Vec::new(), changes: Vec::new(), cut_off: 0 })
+        Ok(Record {
+            plan,
+            schedule,
+            games: Vec::new(),
+            changes: Vec::new(),
+            spread: None,
+            checked: Vec::new(),
+            quarantined: Vec::new(),
+            cut_off: 0,
+        })
     }
 
     /// What this text says.
@@ -59,6 +77,12 @@ impl Record {
             let added = match line {
                 Line::Game(game) => record.add(*game),
                 Line::Changed(changed) => record.change(changed),
+                Line::Spread(spread) => {
+                    record.spread = Some(spread);
+                    Ok(())
+                }
+                Line::Checked(checked) => record.check(checked),
+                Line::Quarantined(quarantined) => record.quarantine(quarantined),
             };
             added.map_err(|what| wrong(number, what))?;
         }
@@ -108,6 +132,60 @@ impl Record {
         agent.sha256.clone_from(&changed.sha256);
         self.changes.push(changed);
         Ok(())
+    }
+
+    /// Takes it that another worker has played a match with the same result.
+    pub fn check(&mut self, checked: CheckedLine) -> Result<(), String> {
+        if self.game(checked.fixture).is_none() {
+            return Err(format!("game {} was checked before it was played", checked.fixture));
+        }
+        self.checked.push(checked);
+        Ok(())
+    }
+
+    /// Takes it that a worker isn't believed any more, and that matches don't count.
+    pub fn quarantine(&mut self, quarantined: QuarantinedLine) -> Result<(), String> {
+        let is_void = |number: usize| quarantined.void.contains(&number);
+        let left = self.rebuilt(|game| !is_void(game.fixture))?;
+        if let Some(game) = left.1 {
+            return Err(format!("game {game} can't have been played when those before it don't count"));
+        }
+        (self.schedule, self.games) = left.0;
+        self.checked.retain(|checked| !is_void(checked.fixture));
+        self.quarantined.push(quarantined);
+        Ok(())
+    }
+
+    /// The matches that couldn't have come to be without those that `is_void`, and these: what has to be played again when they don't
+    /// count.
+    pub fn void_with(&self, is_void: impl Fn(&GameLine) -> bool) -> Vec<usize> {
+        let mut void: Vec<usize> =
+            self.games.iter().flatten().filter(|game| is_void(game)).map(|game| game.fixture).collect();
+        // Who meets whom in a later wave depends on the results before it.
+        while let Ok((_, Some(first))) = self.rebuilt(|game| !void.contains(&game.fixture)) {
+            let later = |game: &&GameLine| game.fixture >= first && !void.contains(&game.fixture);
+            let more: Vec<usize> = self.games.iter().flatten().filter(later).map(|game| game.fixture).collect();
+            void.extend(more);
+        }
+        void.sort_unstable();
+        void
+    }
+
+    /// Schedule and matches as they are when only those count that `counts`; and the first of these that the schedule doesn't have then.
+    fn rebuilt(&self, counts: impl Fn(&GameLine) -> bool) -> Result<Rebuilt, String> {
+        let shape = self.plan.shape().map_err(|error| error.to_string())?;
+        let mut again = Record {
+            schedule: Schedule::new(shape).map_err(|error| error.to_string())?,
+            games: Vec::new(),
+            ..self.clone()
+        };
+        for game in self.games.iter().flatten().filter(|game| counts(game)) {
+            let number = game.fixture;
+            if again.schedule.fixture(number).is_none() || again.add(game.clone()).is_err() {
+                return Ok(((again.schedule, again.games), Some(number)));
+            }
+        }
+        Ok(((again.schedule, again.games), None))
     }
 
     /// The name of the agent of this number, from 0.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use arena_match::archive::{UnpackError, Unpacked};
 use arena_match::tournament::Entrant;
 use arena_match::{Agent, Channel, is_public};
 use arena_model::Timestamp;
@@ -12,7 +13,7 @@ use super::facts::{AgentFacts, Home, OnceFacts, hex};
 use super::folder::{Draft, write_facts};
 use super::id::AgentId;
 use super::refusal::Refusal;
-use super::unpack::{UnpackError, Unpacked, unpack};
+use super::unpack::unpack;
 
 /// The longest name, in characters: it stands in tables.
 const LONGEST_NAME: usize = 64;
@@ -98,6 +99,7 @@ pub(super) fn draft(
             let Unpacked { agent: path, files: count, bytes } =
                 unpack(body, *file_name, &files, max_bytes).map_err(|error| match error {
                     UnpackError::Refused(text) => Refusal::Agent(text),
+                    error @ UnpackError::TooLarge(_) => Refusal::Agent(format!("{error} (tournaments.unpacked_bytes)")),
                     UnpackError::Write(error) => Refusal::Write(error),
                 })?;
             let agent = find(&files, &path)?;

@@ -1,51 +1,15 @@
-//! Uploads: what somebody sent becomes files in a folder of its own, or a sentence that says why it doesn't. Nothing in it is believed:
-//! neither names nor sizes, nor that it ends.
+//! Uploads: what somebody sent becomes files in a folder of its own, or a sentence that says why it doesn't. Archives are `arena-match`'s.
 
-use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
-use tar::EntryType;
-
-/// Most entries of an archive, with the folders that it makes without naming them.
-const MAX_ENTRIES: usize = 2_000;
-
-/// What a file or folder counts beside what is in it, in bytes: about what file systems take for one.
-const ENTRY_BYTES: u64 = 4096;
-
-/// Most folders within each other.
-const MAX_DEPTH: usize = 16;
-
-/// Longest name of a file, in bytes.
-pub(super) const MAX_NAME: usize = 128;
+use arena_match::archive::{self, MAX_NAME, UnpackError, Unpacked, create};
 
 /// The first bytes of what gzip has packed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What was sent is no agent's files. A sentence for whoever sent it.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum UnpackError {
-    /// It is at fault.
-    #[error("{0}")]
-    Refused(String),
-    /// We are.
-    #[error(transparent)]
-    Write(io::Error),
-}
-
-/// What came of an upload.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unpacked {
-    /// The file or folder that is the agent, below the folder it was unpacked to.
-    pub(super) agent: PathBuf,
-    /// How many files.
-    pub(super) files: usize,
-    /// Their sizes together, in bytes.
-    pub(super) bytes: u64,
-}
+/// What is told of a file without a name.
+const UNNAMED: &str = "a single file needs a name: ?filename=agent.py (and an address comes as JSON, with Content-Type: application/json)";
 
 /// Unpacks `body` into the folder `into`: a tar.gz of a folder, or a single file that is called `file_name`.
 pub(super) fn unpack(
@@ -54,22 +18,18 @@ pub(super) fn unpack(
     into: &Path,
     max_bytes: u64,
 ) -> Result<Unpacked, UnpackError> {
-    if body.starts_with(&GZIP) { unpack_folder(body, into, max_bytes) } else { put_file(body, file_name, into) }
-}
-
-fn refused(what: impl Into<String>) -> UnpackError {
-    UnpackError::Refused(what.into())
+    if body.starts_with(&GZIP) { archive::unpack(body, into, max_bytes) } else { put_file(body, file_name, into) }
 }
 
 fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacked, UnpackError> {
-    let name = file_name.ok_or_else(|| refused("a single file needs a name: ?filename=agent.py (and an address comes as JSON, with Content-Type: application/json)"))?;
+    let name = file_name.ok_or_else(|| UnpackError::Refused(UNNAMED.to_owned()))?;
     let is_plain = !name.starts_with('.') && name.len() <= MAX_NAME && !name.contains(['/', '\\']);
     if name.is_empty() || !is_plain || name.chars().any(char::is_control) {
         let text = format!("filename is 1 to {MAX_NAME} bytes without slashes, and doesn't begin with a point");
-        return Err(refused(text));
+        return Err(UnpackError::Refused(text));
     }
     if body.is_empty() {
-        return Err(refused("the file is empty"));
+        return Err(UnpackError::Refused("the file is empty".to_owned()));
     }
     // Whoever sends a file alone can't say whether it is a program. Scripts and binaries do so themselves.
     let is_program = body.starts_with(b"#!") || body.starts_with(b"\x7fELF");
@@ -78,443 +38,44 @@ fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacke
     Ok(Unpacked { agent: PathBuf::from(name), files: 1, bytes: body.len() as u64 })
 }
 
-fn unpack_folder(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, UnpackError> {
-    // Heads and fillings come on top of what is in files, and so do long names. All that is read is bounded by this.
-    let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * ENTRY_BYTES);
-    let mut archive = tar::Archive::new(GzDecoder::new(body).take(room));
-    let broken = |error: io::Error| refused(format!("this isn't a whole tar.gz: {error}"));
-    let mut tree = Tree { root: into, folders: HashSet::new(), entries: 0, left: max_bytes, max_bytes };
-    let (mut files, mut bytes) = (0, 0);
-    for entry in archive.entries().map_err(broken)? {
-        let mut entry = entry.map_err(broken)?;
-        tree.count()?;
-        let name = String::from_utf8(entry.path_bytes().into_owned())
-            .map_err(|_| refused("the archive has a name that isn't UTF-8"))?;
-        let kind = entry.header().entry_type();
-        // `git archive` begins with one. It says nothing that matters here.
-        if kind == EntryType::XGlobalHeader {
-            continue;
-        }
-        let path = inside(&name)?;
-        match kind {
-            EntryType::Directory => tree.make_folder(&path, &name, true)?,
-            EntryType::Regular | EntryType::Continuous => {
-                let size = entry.size();
-                tree.charge(size.saturating_add(ENTRY_BYTES))?;
-                (files, bytes) = (files + 1, bytes + size);
-                if let Some(folder) = path.parent() {
-                    tree.make_folder(folder, &name, false)?;
-                }
-                let is_program = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
-                let mut file = create(&into.join(&path), is_program).map_err(|error| in_the_way(&name, error))?;
-                copy(&mut entry, &mut file, size).map_err(|error| match error {
-                    UnpackError::Refused(_) => broken(io::ErrorKind::UnexpectedEof.into()),
-                    error => error,
-                })?;
-            }
-            kind => {
-                return Err(refused(format!("the archive has {} ({name}); it may have files and folders", a(kind))));
-            }
-        }
-    }
-    if files == 0 {
-        return Err(refused("the archive has no files"));
-    }
-    let agent = root_of(into).map_err(UnpackError::Write)?;
-    Ok(Unpacked { agent, files, bytes })
-}
-
-/// What has come of an archive so far, and how much more may.
-struct Tree<'u> {
-    root: &'u Path,
-    /// Those that were made, below the root.
-    folders: HashSet<PathBuf>,
-    entries: usize,
-    /// In bytes.
-    left: u64,
-    max_bytes: u64,
-}
-
-impl Tree<'_> {
-    /// Counts one entry more.
-    fn count(&mut self) -> Result<(), UnpackError> {
-        self.entries += 1;
-        if self.entries > MAX_ENTRIES {
-            let text = format!("the archive has more than {MAX_ENTRIES} entries, with the folders that they are in");
-            return Err(refused(text));
-        }
-        Ok(())
-    }
-
-    fn charge(&mut self, bytes: u64) -> Result<(), UnpackError> {
-        let too_large = || {
-            refused(format!(
-                "the agent is larger than {} bytes when it is unpacked, with {ENTRY_BYTES} for each file and folder (tournaments.unpacked_bytes)",
-                self.max_bytes
-            ))
-        };
-        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
-        Ok(())
-    }
-
-    /// Makes a folder, and those that it is in, for the entry `name`. One that `is_entry` has been counted itself.
-    fn make_folder(&mut self, path: &Path, name: &str, is_entry: bool) -> Result<(), UnpackError> {
-        let mut folder = PathBuf::new();
-        for part in path.components() {
-            folder.push(part);
-            if self.folders.contains(&folder) {
-                continue;
-            }
-            if !(is_entry && folder == path) {
-                self.count()?;
-            }
-            self.charge(ENTRY_BYTES)?;
-            fs::create_dir(self.root.join(&folder)).map_err(|error| in_the_way(name, error))?;
-            self.folders.insert(folder.clone());
-        }
-        Ok(())
-    }
-}
-
-/// The path of an entry, which leads nowhere but down.
-fn inside(name: &str) -> Result<PathBuf, UnpackError> {
-    let mut path = PathBuf::new();
-    for component in Path::new(name).components() {
-        match component {
-            Component::Normal(part) if part.len() <= MAX_NAME => path.push(part),
-            Component::Normal(_) => {
-                return Err(refused(format!("the archive has a name of more than {MAX_NAME} bytes")));
-            }
-            Component::CurDir => {}
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(refused(format!("the archive has a path that leads out of it: {name}")));
-            }
-        }
-    }
-    if path.components().count() > MAX_DEPTH || name.chars().any(char::is_control) {
-        return Err(refused(format!("the archive has more than {MAX_DEPTH} folders in each other, or strange names")));
-    }
-    Ok(path)
-}
-
-/// A file that wasn't there, as everybody may read it: agents run as other users.
-fn create(path: &Path, is_program: bool) -> io::Result<File> {
-    let mode = if is_program { 0o755 } else { 0o644 };
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    // Whatever the umask says.
-    file.set_permissions(Permissions::from_mode(mode))?;
-    Ok(file)
-}
-
-fn in_the_way(name: &str, error: io::Error) -> UnpackError {
-    match error.kind() {
-        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
-            refused(format!("the archive has {name} twice"))
-        }
-        _ => UnpackError::Write(error),
-    }
-}
-
-/// Copies what an entry holds. Refuses one that ends too soon.
-fn copy(from: &mut impl Read, to: &mut File, size: u64) -> Result<(), UnpackError> {
-    let mut buffer = [0; 16 * 1024];
-    let mut copied = 0;
-    loop {
-        let read = from.read(&mut buffer).map_err(|_| refused(""))?;
-        if read == 0 {
-            return if copied == size { Ok(()) } else { Err(refused("")) };
-        }
-        copied += read as u64;
-        to.write_all(&buffer[..read]).map_err(UnpackError::Write)?;
-    }
-}
-
-/// What is the agent of what was unpacked: `tar czf bot.tgz bot` packs a folder in a folder.
-fn root_of(folder: &Path) -> io::Result<PathBuf> {
-    let mut entries = fs::read_dir(folder)?;
-    let (first, second) = (entries.next().transpose()?, entries.next());
-    match (first, second) {
-        (Some(only), None) if only.file_type()?.is_dir() => Ok(PathBuf::from(only.file_name())),
-        _ => Ok(PathBuf::new()),
-    }
-}
-
-/// What an entry is, if it is neither a file nor a folder.
-fn a(kind: EntryType) -> &'static str {
-    match kind {
-        EntryType::Symlink | EntryType::Link => "a link",
-        EntryType::Char | EntryType::Block => "a device",
-        EntryType::Fifo => "a pipe",
-        EntryType::GNUSparse => "a sparse file",
-        _ => "something that is neither a file nor a folder",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use expect_test::{Expect, expect};
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-    use tar::{Builder, Header};
 
     use super::*;
 
-    /// An entry of any sort, with any name.
-    fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, kind: EntryType, name: &str, mode: u32, content: &[u8]) {
-        let mut header = Header::new_gnu();
-        header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
-        header.set_entry_type(kind);
-        header.set_size(content.len() as u64);
-        header.set_mode(mode);
-        if kind == EntryType::Symlink || kind == EntryType::Link {
-            header.set_link_name("/etc/passwd").unwrap();
-        }
-        header.set_cksum();
-        tar.append(&header, content).unwrap();
-    }
-
-    fn packed(entries: &[(EntryType, &str, u32, &[u8])]) -> Vec<u8> {
-        let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        for (kind, name, mode, content) in entries {
-            add(&mut tar, *kind, name, *mode, content);
-        }
-        tar.into_inner().unwrap().finish().unwrap()
-    }
-
-    /// What becomes of an upload, with the files that there are then.
+    /// What becomes of an upload, and whether it can be run.
     #[track_caller]
     fn check(body: &[u8], file_name: Option<&str>, expected: Expect) {
-        let root = tempfile::tempdir().unwrap();
-        let into = root.path().join("files");
-        fs::create_dir(&into).unwrap();
-        let told = match unpack(body, file_name, &into, 100_000) {
+        let into = tempfile::tempdir().unwrap();
+        let told = match unpack(body, file_name, into.path(), 100_000) {
             Ok(Unpacked { agent, files, bytes }) => {
-                let mut told = format!("{:?}: {files} files, {bytes} bytes\n", agent.display().to_string());
-                list(&into, &into, &mut told);
-                told
+                let mode = fs::metadata(into.path().join(&agent)).unwrap().permissions().mode() & 0o777;
+                format!("{}: {files} files, {bytes} bytes, {mode:o}", agent.display())
             }
-            Err(error) => format!("{error}\n"),
+            Err(error) => error.to_string(),
         };
         expected.assert_eq(&told);
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "something is outside");
-    }
-
-    fn list(root: &Path, folder: &Path, told: &mut String) {
-        let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        paths.sort();
-        for path in paths {
-            if path.is_dir() {
-                list(root, &path, told);
-            } else {
-                let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-                *told += &format!("{} {mode:o}\n", path.strip_prefix(root).unwrap().display());
-            }
-        }
-    }
-
-    const FILE: EntryType = EntryType::Regular;
-
-    #[test]
-    fn files_and_folders_are_unpacked() {
-        check(
-            b"print()",
-            Some("bot.py"),
-            expect![[r#"
-            "bot.py": 1 files, 7 bytes
-            bot.py 644
-        "#]],
-        );
-        check(
-            b"#!/bin/sh\n",
-            Some("agent"),
-            expect![[r#"
-            "agent": 1 files, 10 bytes
-            agent 755
-        "#]],
-        );
-        let folder = packed(&[
-            (EntryType::XGlobalHeader, "pax_global_header", 0o644, b"14 comment=ab\n"),
-            (EntryType::Directory, "bot/", 0o700, b""),
-            (FILE, "./bot/agent", 0o4700, b"#!/bin/sh"),
-            (FILE, "bot/lib/a", 0o600, b"a"),
-        ]);
-        check(
-            &folder,
-            None,
-            expect![[r#"
-            "bot": 2 files, 10 bytes
-            bot/agent 755
-            bot/lib/a 644
-        "#]],
-        );
-        check(
-            &packed(&[(FILE, "agent.py", 0o644, b"1"), (FILE, "lib/a", 0o644, b"2")]),
-            None,
-            expect![[r#"
-            "": 2 files, 2 bytes
-            agent.py 644
-            lib/a 644
-        "#]],
-        );
     }
 
     #[test]
-    fn what_leads_elsewhere_or_is_no_file_is_refused() {
-        let entry = |kind, name| packed(&[(FILE, "agent.py", 0o644, b"1"), (kind, name, 0o644, b"")]);
-        check(
-            &entry(FILE, "../x"),
-            None,
-            expect![[r#"
-            the archive has a path that leads out of it: ../x
-        "#]],
-        );
-        check(
-            &entry(FILE, "a/../../x"),
-            None,
-            expect![[r#"
-            the archive has a path that leads out of it: a/../../x
-        "#]],
-        );
-        check(
-            &entry(FILE, "/tmp/x"),
-            None,
-            expect![[r#"
-            the archive has a path that leads out of it: /tmp/x
-        "#]],
-        );
-        for kind in [EntryType::Symlink, EntryType::Link] {
-            check(
-                &entry(kind, "x"),
-                None,
-                expect![[r#"
-                the archive has a link (x); it may have files and folders
-            "#]],
-            );
-        }
-        check(
-            &entry(EntryType::Block, "x"),
-            None,
-            expect![[r#"
-            the archive has a device (x); it may have files and folders
-        "#]],
-        );
-        check(
-            &entry(EntryType::Fifo, "x"),
-            None,
-            expect![[r#"
-            the archive has a pipe (x); it may have files and folders
-        "#]],
-        );
-        check(
-            &entry(FILE, "agent.py"),
-            None,
-            expect![[r#"
-            the archive has agent.py twice
-        "#]],
-        );
-        check(
-            &entry(FILE, "agent.py/x"),
-            None,
-            expect![[r#"
-            the archive has agent.py/x twice
-        "#]],
-        );
-        for name in ["agent.py", "agent.py/", "agent.py/b/"] {
-            let root = tempfile::tempdir().unwrap();
-            let refusal = unpack(&entry(EntryType::Directory, name), None, root.path(), 100_000).unwrap_err();
-            assert!(matches!(refusal, UnpackError::Refused(_)), "{refusal:?}");
-            assert_eq!(refusal.to_string(), format!("the archive has {name} twice"));
-        }
+    fn a_file_alone_is_put_under_its_name() {
+        check(b"print()", Some("bot.py"), expect!["bot.py: 1 files, 7 bytes, 644"]);
+        check(b"#!/bin/sh\n", Some("agent"), expect!["agent: 1 files, 10 bytes, 755"]);
+        check(b"", Some("agent"), expect!["the file is empty"]);
         check(
             b"x",
             None,
-            expect![[r#"
-            a single file needs a name: ?filename=agent.py (and an address comes as JSON, with Content-Type: application/json)
-        "#]],
+            expect![
+                "a single file needs a name: ?filename=agent.py (and an address comes as JSON, with Content-Type: application/json)"
+            ],
         );
         for name in ["", "..", "a/b", ".hidden", "a\nb"] {
-            check(
-                b"x",
-                Some(name),
-                expect![[r#"
-                filename is 1 to 128 bytes without slashes, and doesn't begin with a point
-            "#]],
-            );
+            let expected = expect!["filename is 1 to 128 bytes without slashes, and doesn't begin with a point"];
+            check(b"x", Some(name), expected);
         }
-    }
-
-    #[test]
-    fn bombs_do_not_go_off() {
-        check(
-            &packed(&[(FILE, "agent", 0o755, &[0; 95_905])]),
-            None,
-            expect![[r#"
-            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder (tournaments.unpacked_bytes)
-        "#]],
-        );
-        // Folders are something too, also those that no entry names.
-        let nested = |count: usize, depth: usize| -> Vec<String> {
-            (0..count).map(|number| format!("{number}/{}", "d/".repeat(depth - 1))).collect()
-        };
-        let folders = |names: &[String]| {
-            let folders = names.iter().map(|name| (EntryType::Directory, &**name, 0o755, &b""[..]));
-            packed(&folders.chain([(FILE, "agent", 0o755, &b"1"[..])]).collect::<Vec<_>>())
-        };
-        check(
-            &folders(&nested(1, 16)),
-            None,
-            expect![[r#"
-            "": 1 files, 1 bytes
-            agent 755
-        "#]],
-        );
-        check(
-            &folders(&nested(2, 15)),
-            None,
-            expect![[r#"
-            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder (tournaments.unpacked_bytes)
-        "#]],
-        );
-        let root = tempfile::tempdir().unwrap();
-        let refusal = unpack(&folders(&nested(200, 11)), None, root.path(), 1 << 30).unwrap_err();
-        expect!["the archive has more than 2000 entries, with the folders that they are in"]
-            .assert_eq(&refusal.to_string());
-        // A name that goes on and on.
-        let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        add(&mut tar, EntryType::GNULongName, "././@LongLink", 0o644, &vec![b'a'; 64 << 20]);
-        let name = tar.into_inner().unwrap().finish().unwrap();
-        assert!(name.len() < 1 << 20);
-        check(
-            &name,
-            None,
-            expect![[r#"
-            this isn't a whole tar.gz: unexpected EOF during skip
-        "#]],
-        );
-        let many: Vec<_> = (0..2001).map(|_| (EntryType::Directory, "a/", 0o755, &b""[..])).collect();
-        check(
-            &packed(&many),
-            None,
-            expect![[r#"
-                the archive has more than 2000 entries, with the folders that they are in
-            "#]],
-        );
-        let whole = packed(&[(FILE, "agent", 0o755, &[7; 5_000])]);
-        check(
-            &whole[..whole.len() / 2],
-            None,
-            expect![[r#"
-                this isn't a whole tar.gz: incomplete deflate stream
-            "#]],
-        );
-        check(
-            &[0x1f, 0x8b, 0, 0],
-            None,
-            expect![[r#"
-            this isn't a whole tar.gz: unexpected end of file
-        "#]],
-        );
     }
 }

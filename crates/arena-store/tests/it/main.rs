@@ -13,6 +13,7 @@ mod administration;
 mod leagues;
 mod place;
 mod postgres_only;
+mod postgres_tls;
 mod season;
 
 use place::{Place, stories};

@@ -1,0 +1,533 @@
+//! Archives of agents: a folder is packed for another machine, and what came from one becomes files in a folder of its own, or a sentence
+//! that says why it doesn't. Nothing in an archive is believed: neither names nor sizes, nor that it ends.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use tar::{Builder, EntryType, Header};
+
+use crate::tournament::files_of;
+
+/// Most entries of an archive, with the folders that it makes without naming them.
+const MAX_ENTRIES: usize = 2_000;
+
+/// What a file or folder counts beside what is in it, in bytes: about what file systems take for one.
+const ENTRY_BYTES: u64 = 4096;
+
+/// Most folders within each other.
+const MAX_DEPTH: usize = 16;
+
+/// Longest name of a file, in bytes.
+pub const MAX_NAME: usize = 128;
+
+/// What was sent is no agent's files. A sentence for whoever sent it.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// It is at fault.
+    #[error("{0}")]
+    Refused(String),
+    /// It is larger than it may be, in bytes.
+    #[error("the agent is larger than {0} bytes when it is unpacked, with {ENTRY_BYTES} for each file and folder")]
+    TooLarge(u64),
+    /// We are.
+    #[error(transparent)]
+    Write(io::Error),
+}
+
+/// What came of an upload.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unpacked {
+    /// The file or folder that is the agent, below the folder it was unpacked to.
+    pub agent: PathBuf,
+    /// How many files.
+    pub files: usize,
+    /// Their sizes together, in bytes.
+    pub bytes: u64,
+}
+
+/// A folder can't be packed. A sentence for whoever named it.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// It holds what no archive of an agent does.
+    #[error("{} is neither a file nor a folder", .0.display())]
+    Kind(PathBuf),
+    /// It is larger than it may be, in bytes.
+    #[error("it has more than {0} bytes, with {ENTRY_BYTES} for each file and folder")]
+    TooLarge(u64),
+    /// It has too many files and folders.
+    #[error("it has more than {MAX_ENTRIES} files and folders")]
+    Entries,
+    /// It can't be read.
+    #[error("{} can't be read: {source}", path.display())]
+    Read {
+        /// What.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Packs what is in a folder as a tar.gz, without what is made by running or keeping an agent, and without the folder `except`. The same
+/// files make the same bytes: of a file counts its content and whether it can be run.
+///
+/// # Errors
+/// When it is larger than [`unpack`] takes with the same `max_bytes`, holds links or the like, or can't be read.
+pub fn pack(folder: &Path, except: &Path, max_bytes: u64) -> Result<Vec<u8>, PackError> {
+    let except = except.canonicalize().ok();
+    let mut packed = Packing {
+        archive: Builder::new(GzEncoder::new(Vec::new(), Compression::fast())),
+        root: folder,
+        except: except.as_deref(),
+        entries: 0,
+        left: max_bytes,
+        max_bytes,
+    };
+    packed.add_all_of(folder)?;
+    let read = |source: io::Error| PackError::Read { path: folder.to_owned(), source };
+    packed.archive.into_inner().and_then(GzEncoder::finish).map_err(read)
+}
+
+/// An archive that is being made.
+struct Packing<'p> {
+    archive: Builder<GzEncoder<Vec<u8>>>,
+    root: &'p Path,
+    except: Option<&'p Path>,
+    entries: usize,
+    /// In bytes.
+    left: u64,
+    max_bytes: u64,
+}
+
+impl Packing<'_> {
+    fn add_all_of(&mut self, folder: &Path) -> Result<(), PackError> {
+        let entries = files_of(folder, self.except).map_err(|(path, source)| PackError::Read { path, source })?;
+        for path in entries {
+            let read = |source: io::Error| PackError::Read { path: path.clone(), source };
+            let data = fs::symlink_metadata(&path).map_err(read)?;
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return Err(PackError::Entries);
+            }
+            let size = if data.is_file() { data.len() } else { 0 };
+            let left = self.left.checked_sub(size.saturating_add(ENTRY_BYTES));
+            self.left = left.ok_or(PackError::TooLarge(self.max_bytes))?;
+            let name = path.strip_prefix(self.root).expect("it was found below the root");
+            let mut header = Header::new_gnu();
+            header.set_size(size);
+            let can_run = data.permissions().mode() & 0o111 != 0;
+            header.set_mode(if can_run { 0o755 } else { 0o644 });
+            if data.is_dir() {
+                header.set_entry_type(EntryType::Directory);
+                self.archive.append_data(&mut header, name, io::empty()).map_err(read)?;
+                self.add_all_of(&path)?;
+            } else if data.is_file() {
+                header.set_entry_type(EntryType::Regular);
+                let file = File::open(&path).map_err(read)?;
+                // One that grows meanwhile would break what follows; one that shrinks is found when it is unpacked.
+                self.archive.append_data(&mut header, name, file.take(size)).map_err(read)?;
+            } else {
+                return Err(PackError::Kind(path));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: impl Into<String>) -> UnpackError {
+    UnpackError::Refused(what.into())
+}
+
+/// Unpacks `body`, a tar.gz of files and folders, into the folder `into`, which is there and empty.
+///
+/// # Errors
+/// When it isn't one, leads elsewhere, or takes more than `max_bytes` on the disk. What was unpacked until then is left there.
+pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, UnpackError> {
+    // Heads and fillings come on top of what is in files, and so do long names. All that is read is bounded by this.
+    let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * ENTRY_BYTES);
+    let mut archive = tar::Archive::new(GzDecoder::new(body).take(room));
+    let broken = |error: io::Error| refused(format!("this isn't a whole tar.gz: {error}"));
+    let mut tree = Tree { root: into, folders: HashSet::new(), entries: 0, left: max_bytes, max_bytes };
+    let (mut files, mut bytes) = (0, 0);
+    for entry in archive.entries().map_err(broken)? {
+        let mut entry = entry.map_err(broken)?;
+        tree.count()?;
+        let name = String::from_utf8(entry.path_bytes().into_owned())
+            .map_err(|_| refused("the archive has a name that isn't UTF-8"))?;
+        let kind = entry.header().entry_type();
+        // `git archive` begins with one. It says nothing that matters here.
+        if kind == EntryType::XGlobalHeader {
+            continue;
+        }
+        let path = inside(&name)?;
+        match kind {
+            EntryType::Directory => tree.make_folder(&path, &name, true)?,
+            EntryType::Regular | EntryType::Continuous => {
+                let size = entry.size();
+                tree.charge(size.saturating_add(ENTRY_BYTES))?;
+                (files, bytes) = (files + 1, bytes + size);
+                if let Some(folder) = path.parent() {
+                    tree.make_folder(folder, &name, false)?;
+                }
+                let is_program = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
+                let mut file = create(&into.join(&path), is_program).map_err(|error| in_the_way(&name, error))?;
+                copy(&mut entry, &mut file, size).map_err(|error| match error {
+                    UnpackError::Refused(_) => broken(io::ErrorKind::UnexpectedEof.into()),
+                    error => error,
+                })?;
+            }
+            kind => {
+                return Err(refused(format!("the archive has {} ({name}); it may have files and folders", a(kind))));
+            }
+        }
+    }
+    if files == 0 {
+        return Err(refused("the archive has no files"));
+    }
+    let agent = root_of(into).map_err(UnpackError::Write)?;
+    Ok(Unpacked { agent, files, bytes })
+}
+
+/// What has come of an archive so far, and how much more may.
+struct Tree<'u> {
+    root: &'u Path,
+    /// Those that were made, below the root.
+    folders: HashSet<PathBuf>,
+    entries: usize,
+    /// In bytes.
+    left: u64,
+    max_bytes: u64,
+}
+
+impl Tree<'_> {
+    /// Counts one entry more.
+    fn count(&mut self) -> Result<(), UnpackError> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            let text = format!("the archive has more than {MAX_ENTRIES} entries, with the folders that they are in");
+            return Err(refused(text));
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self, bytes: u64) -> Result<(), UnpackError> {
+        self.left = self.left.checked_sub(bytes).ok_or(UnpackError::TooLarge(self.max_bytes))?;
+        Ok(())
+    }
+
+    /// Makes a folder, and those that it is in, for the entry `name`. One that `is_entry` has been counted itself.
+    fn make_folder(&mut self, path: &Path, name: &str, is_entry: bool) -> Result<(), UnpackError> {
+        let mut folder = PathBuf::new();
+        for part in path.components() {
+            folder.push(part);
+            if self.folders.contains(&folder) {
+                continue;
+            }
+            if !(is_entry && folder == path) {
+                self.count()?;
+            }
+            self.charge(ENTRY_BYTES)?;
+            fs::create_dir(self.root.join(&folder)).map_err(|error| in_the_way(name, error))?;
+            self.folders.insert(folder.clone());
+        }
+        Ok(())
+    }
+}
+
+/// The path of an entry, which leads nowhere but down.
+fn inside(name: &str) -> Result<PathBuf, UnpackError> {
+    let mut path = PathBuf::new();
+    for component in Path::new(name).components() {
+        match component {
+            Component::Normal(part) if part.len() <= MAX_NAME => path.push(part),
+            Component::Normal(_) => {
+                return Err(refused(format!("the archive has a name of more than {MAX_NAME} bytes")));
+            }
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(refused(format!("the archive has a path that leads out of it: {name}")));
+            }
+        }
+    }
+    if path.components().count() > MAX_DEPTH || name.chars().any(char::is_control) {
+        return Err(refused(format!("the archive has more than {MAX_DEPTH} folders in each other, or strange names")));
+    }
+    Ok(path)
+}
+
+/// A file that wasn't there, as everybody may read it: agents run as other users.
+///
+/// # Errors
+/// When there is one, or it can't be made.
+pub fn create(path: &Path, is_program: bool) -> io::Result<File> {
+    let mode = if is_program { 0o755 } else { 0o644 };
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    // Whatever the umask says.
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+fn in_the_way(name: &str, error: io::Error) -> UnpackError {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            refused(format!("the archive has {name} twice"))
+        }
+        _ => UnpackError::Write(error),
+    }
+}
+
+/// Copies what an entry holds. Refuses one that ends too soon.
+fn copy(from: &mut impl Read, to: &mut File, size: u64) -> Result<(), UnpackError> {
+    let mut buffer = [0; 16 * 1024];
+    let mut copied = 0;
+    loop {
+        let read = from.read(&mut buffer).map_err(|_| refused(""))?;
+        if read == 0 {
+            return if copied == size { Ok(()) } else { Err(refused("")) };
+        }
+        copied += read as u64;
+        to.write_all(&buffer[..read]).map_err(UnpackError::Write)?;
+    }
+}
+
+/// What is the agent of what was unpacked: `tar czf bot.tgz bot` packs a folder in a folder.
+fn root_of(folder: &Path) -> io::Result<PathBuf> {
+    let mut entries = fs::read_dir(folder)?;
+    let (first, second) = (entries.next().transpose()?, entries.next());
+    match (first, second) {
+        (Some(only), None) if only.file_type()?.is_dir() => Ok(PathBuf::from(only.file_name())),
+        _ => Ok(PathBuf::new()),
+    }
+}
+
+/// What an entry is, if it is neither a file nor a folder.
+fn a(kind: EntryType) -> &'static str {
+    match kind {
+        EntryType::Symlink | EntryType::Link => "a link",
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a pipe",
+        EntryType::GNUSparse => "a sparse file",
+        _ => "something that is neither a file nor a folder",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    /// An entry of any sort, with any name.
+    fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, kind: EntryType, name: &str, mode: u32, content: &[u8]) {
+        let mut header = Header::new_gnu();
+        header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(kind);
+        header.set_size(content.len() as u64);
+        header.set_mode(mode);
+        if kind == EntryType::Symlink || kind == EntryType::Link {
+            header.set_link_name("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        tar.append(&header, content).unwrap();
+    }
+
+    fn packed(entries: &[(EntryType, &str, u32, &[u8])]) -> Vec<u8> {
+        let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        for (kind, name, mode, content) in entries {
+            add(&mut tar, *kind, name, *mode, content);
+        }
+        tar.into_inner().unwrap().finish().unwrap()
+    }
+
+    /// What becomes of an upload, with the files that there are then.
+    #[track_caller]
+    fn check(body: &[u8], expected: Expect) {
+        let root = tempfile::tempdir().unwrap();
+        let into = root.path().join("files");
+        fs::create_dir(&into).unwrap();
+        let told = match unpack(body, &into, 100_000) {
+            Ok(Unpacked { agent, files, bytes }) => {
+                let mut told = format!("{:?}: {files} files, {bytes} bytes\n", agent.display().to_string());
+                list(&into, &into, &mut told);
+                told
+            }
+            Err(error) => format!("{error}\n"),
+        };
+        expected.assert_eq(&told);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "something is outside");
+    }
+
+    fn list(root: &Path, folder: &Path, told: &mut String) {
+        let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                list(root, &path, told);
+            } else {
+                let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+                *told += &format!("{} {mode:o}\n", path.strip_prefix(root).unwrap().display());
+            }
+        }
+    }
+
+    const FILE: EntryType = EntryType::Regular;
+
+    #[test]
+    fn files_and_folders_are_unpacked() {
+        let folder = packed(&[
+            (EntryType::XGlobalHeader, "pax_global_header", 0o644, b"14 comment=ab\n"),
+            (EntryType::Directory, "bot/", 0o700, b""),
+            (FILE, "./bot/agent", 0o4700, b"#!/bin/sh"),
+            (FILE, "bot/lib/a", 0o600, b"a"),
+        ]);
+        check(
+            &folder,
+            expect![[r#"
+            "bot": 2 files, 10 bytes
+            bot/agent 755
+            bot/lib/a 644
+        "#]],
+        );
+        check(
+            &packed(&[(FILE, "agent.py", 0o644, b"1"), (FILE, "lib/a", 0o644, b"2")]),
+            expect![[r#"
+            "": 2 files, 2 bytes
+            agent.py 644
+            lib/a 644
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_leads_elsewhere_or_is_no_file_is_refused() {
+        let entry = |kind, name| packed(&[(FILE, "agent.py", 0o644, b"1"), (kind, name, 0o644, b"")]);
+        check(
+            &entry(FILE, "../x"),
+            expect![[r#"
+            the archive has a path that leads out of it: ../x
+        "#]],
+        );
+        check(
+            &entry(FILE, "a/../../x"),
+            expect![[r#"
+            the archive has a path that leads out of it: a/../../x
+        "#]],
+        );
+        check(
+            &entry(FILE, "/tmp/x"),
+            expect![[r#"
+            the archive has a path that leads out of it: /tmp/x
+        "#]],
+        );
+        for kind in [EntryType::Symlink, EntryType::Link] {
+            check(
+                &entry(kind, "x"),
+                expect![[r#"
+                the archive has a link (x); it may have files and folders
+            "#]],
+            );
+        }
+        check(
+            &entry(EntryType::Block, "x"),
+            expect![[r#"
+            the archive has a device (x); it may have files and folders
+        "#]],
+        );
+        check(
+            &entry(EntryType::Fifo, "x"),
+            expect![[r#"
+            the archive has a pipe (x); it may have files and folders
+        "#]],
+        );
+        check(
+            &entry(FILE, "agent.py"),
+            expect![[r#"
+            the archive has agent.py twice
+        "#]],
+        );
+        check(
+            &entry(FILE, "agent.py/x"),
+            expect![[r#"
+            the archive has agent.py/x twice
+        "#]],
+        );
+        for name in ["agent.py", "agent.py/", "agent.py/b/"] {
+            let root = tempfile::tempdir().unwrap();
+            let refusal = unpack(&entry(EntryType::Directory, name), root.path(), 100_000).unwrap_err();
+            assert!(matches!(refusal, UnpackError::Refused(_)), "{refusal:?}");
+            assert_eq!(refusal.to_string(), format!("the archive has {name} twice"));
+        }
+    }
+
+    #[test]
+    fn bombs_do_not_go_off() {
+        check(
+            &packed(&[(FILE, "agent", 0o755, &[0; 95_905])]),
+            expect![[r#"
+            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder
+        "#]],
+        );
+        // Folders are something too, also those that no entry names.
+        let nested = |count: usize, depth: usize| -> Vec<String> {
+            (0..count).map(|number| format!("{number}/{}", "d/".repeat(depth - 1))).collect()
+        };
+        let folders = |names: &[String]| {
+            let folders = names.iter().map(|name| (EntryType::Directory, &**name, 0o755, &b""[..]));
+            packed(&folders.chain([(FILE, "agent", 0o755, &b"1"[..])]).collect::<Vec<_>>())
+        };
+        check(
+            &folders(&nested(1, 16)),
+            expect![[r#"
+            "": 1 files, 1 bytes
+            agent 755
+        "#]],
+        );
+        check(
+            &folders(&nested(2, 15)),
+            expect![[r#"
+            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder
+        "#]],
+        );
+        let root = tempfile::tempdir().unwrap();
+        let refusal = unpack(&folders(&nested(200, 11)), root.path(), 1 << 30).unwrap_err();
+        expect!["the archive has more than 2000 entries, with the folders that they are in"]
+            .assert_eq(&refusal.to_string());
+        // A name that goes on and on.
+        let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        add(&mut tar, EntryType::GNULongName, "././@LongLink", 0o644, &vec![b'a'; 64 << 20]);
+        let name = tar.into_inner().unwrap().finish().unwrap();
+        assert!(name.len() < 1 << 20);
+        check(
+            &name,
+            expect![[r#"
+            this isn't a whole tar.gz: unexpected EOF during skip
+        "#]],
+        );
+        let many: Vec<_> = (0..2001).map(|_| (EntryType::Directory, "a/", 0o755, &b""[..])).collect();
+        check(
+            &packed(&many),
+            expect![[r#"
+                the archive has more than 2000 entries, with the folders that they are in
+            "#]],
+        );
+        let whole = packed(&[(FILE, "agent", 0o755, &[7; 5_000])]);
+        check(
+            &whole[..whole.len() / 2],
+            expect![[r#"
+                this isn't a whole tar.gz: incomplete deflate stream
+            "#]],
+        );
+        check(
+            &[0x1f, 0x8b, 0, 0],
+            expect![[r#"
+            this isn't a whole tar.gz: unexpected end of file
+        "#]],
+        );
+    }
+}

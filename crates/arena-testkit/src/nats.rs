@@ -1,0 +1,156 @@
+//! A NATS server for tests: with JetStream, a store in a temp folder, on a free port, that goes when the test process goes.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest time that starting may take. Far more than it does, because build machines are slow and busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts the server, and kills it when the pipe to us is closed, by whatever end of ours; then the folder goes as well, unless
+/// it is to be started again. `$1` is the folder, the rest starts the server.
+const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -KILL $pid; wait $pid
+[ -e "$folder/kept" ] || rm -rf "$folder""#;
+
+/// A running NATS server. Dropping it stops it.
+pub struct NatsServer {
+    folder: PathBuf,
+    port: u16,
+    jetstream: bool,
+    /// Further lines of its configuration.
+    settings: String,
+    /// Who watches over the server, and the pipe by which it knows that we are there.
+    watcher: Option<(Child, ChildStdin)>,
+}
+
+impl NatsServer {
+    /// A server with JetStream, whose store is on the disk.
+    ///
+    /// # Panics
+    /// If NATS isn't installed, or doesn't start.
+    pub fn start() -> NatsServer {
+        NatsServer::begin(true, "")
+    }
+
+    /// A server whose configuration has these lines as well, in the syntax of its configuration file.
+    pub fn start_with(settings: &str) -> NatsServer {
+        NatsServer::begin(true, settings)
+    }
+
+    /// A server without JetStream.
+    pub fn start_plain() -> NatsServer {
+        NatsServer::begin(false, "")
+    }
+
+    fn begin(jetstream: bool, settings: &str) -> NatsServer {
+        let folder = tempfile::Builder::new().prefix("arena-nats-").tempdir().expect("a temp folder").keep();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let mut server = NatsServer { folder, port, jetstream, settings: settings.to_owned(), watcher: None };
+        server.start_again();
+        server
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills the server, whoever is connected. What JetStream has stored stays, until it is started again or dropped.
+    pub fn stop(&mut self) {
+        self.end(true);
+    }
+
+    /// Starts the server on the same port and store, after it was stopped, and waits until it answers.
+    pub fn start_again(&mut self) {
+        let store = self.folder.join("store");
+        let jetstream = match self.jetstream {
+            true => format!("jetstream {{ store_dir: {:?} }}\n", store.display().to_string()),
+            false => String::new(),
+        };
+        let config = self.folder.join("nats.conf");
+        let text = format!("listen: \"127.0.0.1:{}\"\n{jetstream}{}\n", self.port, self.settings);
+        fs::write(&config, text).expect("a file");
+        let log = self.folder.join("log");
+        let mut watcher = Command::new("sh");
+        watcher.args(["-c", WATCH, "sh"]).arg(&self.folder).arg(program()).arg("-c").arg(&config);
+        let told = fs::File::create(&log).expect("a file");
+        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(told).spawn().expect("a shell");
+        let pipe = child.stdin.take().expect("a pipe");
+        self.watcher = Some((child, pipe));
+        let until = Instant::now() + PATIENCE;
+        while !self.is_ready(&log) {
+            let log = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(Instant::now() < until, "nats-server doesn't answer: {}", log());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Stops it and starts it again, with what JetStream has stored.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.start_again();
+    }
+
+    /// Whether it greets those who connect, and has said in its log that it is ready. It listens a while before JetStream is there.
+    fn is_ready(&self, log: &Path) -> bool {
+        let greets = TcpStream::connect(("127.0.0.1", self.port)).is_ok_and(|stream| {
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let mut line = String::new();
+            BufReader::new(stream).read_line(&mut line).is_ok() && line.starts_with("INFO ")
+        });
+        greets && fs::read_to_string(log).is_ok_and(|log| log.contains("Server is ready"))
+    }
+
+    fn end(&mut self, keep: bool) {
+        let Some((mut child, pipe)) = self.watcher.take() else { return };
+        let kept = self.folder.join("kept");
+        if keep {
+            fs::write(&kept, "").expect("a file");
+        } else {
+            let _ = fs::remove_file(&kept);
+        }
+        drop(pipe);
+        let _ = child.wait();
+        let _ = fs::remove_file(&kept);
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.end(false);
+        // If it was stopped before, nobody else sees to it.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The server's program. Debian keeps it where only root's path leads.
+fn program() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    let found = folders.map(|folder| folder.join("nats-server")).find(|program| program.exists());
+    found.expect("tests need NATS: `cargo xtask ci` installs it; by hand it is Debian's package nats-server")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_goes_with_all_that_it_stored() {
+        let mut server = NatsServer::start();
+        let (folder, port, url) = (server.folder.clone(), server.port, server.url());
+        server.stop();
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err() && folder.join("store").exists());
+        server.start_again();
+        assert_eq!(server.url(), url);
+        drop(server);
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err() && !folder.exists());
+        drop(NatsServer::start_plain());
+    }
+}
