@@ -157,6 +157,7 @@ fn describe(entrant: &Entrant, search: &str) -> Result<Traveller, TravelError> {
 /// When there is no such program. A sentence.
 pub fn arrive(traveller: &Traveller, folder: Option<&Path>, search: &str) -> Result<Agent, String> {
     let own = |below: &String| match folder {
+        Some(folder) if below.is_empty() => Ok(folder.to_owned()),
         Some(folder) if is_below(below) => Ok(folder.join(below)),
         _ => Err(format!("{} is said to have a file {below}, and no archive has it", traveller.name)),
     };
@@ -193,4 +194,129 @@ fn is_below(path: &str) -> bool {
 /// Bytes in hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    /// A folder with agents, and one with interpreters, which is searched.
+    fn kit() -> (tempfile::TempDir, PathBuf, String) {
+        let kit = tempfile::tempdir().unwrap();
+        let root = kit.path().canonicalize().unwrap();
+        let put = |path: &str, mode: u32| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, path.file_name().unwrap().as_encoded_bytes()).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        put("files/bot.py", 0o644);
+        put("files/native", 0o755);
+        put("files/help.py", 0o644);
+        put("folder/agent", 0o755);
+        put("bin/python3", 0o755);
+        put("bin/tool", 0o755);
+        let search = root.join("bin").to_str().unwrap().to_owned();
+        (kit, root, search)
+    }
+
+    fn describe_agent(agent: &Agent, search: &str) -> String {
+        let entrant = Entrant::of(agent, Path::new("")).unwrap();
+        match pack(std::slice::from_ref(&entrant), Path::new("/nowhere"), search) {
+            Err(error) => format!("error: {error}"),
+            Ok(luggage) => {
+                let traveller = &luggage.travellers[0];
+                // Where it arrives it is the same command line, elsewhere.
+                let there = tempfile::tempdir().unwrap();
+                if let Some(sha256) = &traveller.archive {
+                    archive::unpack(&luggage.archives[sha256], there.path(), MAX_BYTES).unwrap();
+                }
+                let folder = traveller.archive.as_ref().map(|_| there.path());
+                let arrived = arrive(traveller, folder, search).unwrap();
+                let Channel::Stdio(command) = arrived.channel else { panic!("a server") };
+                let mut files: Vec<String> = fs::read_dir(there.path())
+                    .unwrap()
+                    .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                    .collect();
+                files.sort();
+                format!("{:?} {:?}, own {:?}, files {}", command.program, command.args, command.own, files.join(" "))
+                    .replace(there.path().to_str().unwrap(), "THERE")
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(words: &str, expected: Expect) {
+        let (_kit, root, search) = kit();
+        let named = words.replace("ROOT", root.to_str().unwrap());
+        let agent = match named.split_once("-- ") {
+            Some((_, line)) => {
+                Agent::command(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), &search).unwrap()
+            }
+            None => Agent::find(&named, &search).unwrap(),
+        };
+        expected.assert_eq(&describe_agent(&agent, &search).replace(root.to_str().unwrap(), "ROOT"));
+    }
+
+    #[test]
+    fn agents_arrive_as_they_set_out() {
+        check(
+            "ROOT/files/bot.py",
+            expect![[r#""ROOT/bin/python3" ["THERE/bot.py"], own ["THERE/bot.py"], files bot.py help.py native"#]],
+        );
+        check(
+            "ROOT/files/native",
+            expect![[r#""THERE/native" [], own ["THERE/native"], files bot.py help.py native"#]],
+        );
+        check("ROOT/folder", expect![[r#""THERE/agent" [], own ["THERE"], files agent"#]]);
+        check(
+            "-- python3 ROOT/files/bot.py --level 3",
+            expect![[
+                r#""ROOT/bin/python3" ["THERE/bot.py", "--level", "3"], own ["THERE/bot.py"], files bot.py help.py native"#
+            ]],
+        );
+        check(
+            "-- ROOT/files/native --level 3",
+            expect![[r#""THERE/native" ["--level", "3"], own ["THERE/native"], files bot.py help.py native"#]],
+        );
+        check("-- tool --level 3", expect![[r#""ROOT/bin/tool" ["--level", "3"], own [], files "#]]);
+    }
+
+    #[test]
+    fn what_cannot_travel_is_told_in_a_sentence() {
+        check(
+            "http://127.0.0.1:9/",
+            expect![
+                "error: 127.0.0.1:9 is a server, and workers play agents that are files and folders; play it without --nats-url"
+            ],
+        );
+        check(
+            "-- python3 ROOT/files/bot.py ROOT/folder/agent",
+            expect!["error: bot needs ROOT/folder/agent, and workers get nothing but its folder ROOT/files"],
+        );
+        check(
+            "-- ROOT/folder/agent ROOT/files/bot.py",
+            expect![
+                "error: bot is started by ROOT/folder/agent, which is neither in its folder nor in PATH, so workers can't start it"
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_said_to_be_elsewhere_is_not_looked_for() {
+        let (_kit, root, search) = kit();
+        let agent = Agent::find(root.join("files/native").to_str().unwrap(), &search).unwrap();
+        let entrant = Entrant::of(&agent, Path::new("")).unwrap();
+        let luggage = pack(&[entrant], Path::new("/nowhere"), &search).unwrap();
+        for path in ["../bin/tool", "/bin/sh", "a/../../b"] {
+            let traveller = Traveller { program: Word::Own(path.to_owned()), ..luggage.travellers[0].clone() };
+            let told = arrive(&traveller, Some(&root), &search).unwrap_err();
+            assert_eq!(told, format!("native is said to have a file {path}, and no archive has it"));
+        }
+    }
 }

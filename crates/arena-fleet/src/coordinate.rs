@@ -179,7 +179,7 @@ async fn unload(nats: &Nats, tournament: &str, luggage: &Luggage) -> Result<Obje
         }
     };
     for (sha256, bytes) in &luggage.archives {
-        let sent = put(&bucket, sha256, bytes).await;
+        let sent = put(nats, &bucket, sha256, bytes).await;
         sent.map_err(|what| NatsError::Failed { url: nats.url.clone(), what })?;
     }
     Ok(bucket)

@@ -79,6 +79,8 @@ pub struct Hall<'a, T> {
     queue: VecDeque<Fixture>,
     /// Matches that are, or are being played.
     open: BTreeMap<usize, Fixture>,
+    /// Those of them that one worker alone can take from the queue, by its id.
+    reserved: BTreeMap<usize, String>,
     /// Matches that are checked.
     cases: BTreeMap<usize, Case>,
     /// Results that were taken: job and worker.
@@ -126,6 +128,7 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
             told,
             queue: VecDeque::new(),
             open: BTreeMap::new(),
+            reserved: BTreeMap::new(),
             cases: BTreeMap::new(),
             seen: BTreeSet::new(),
             workers: BTreeMap::new(),
@@ -140,7 +143,21 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
     }
 
     /// Plays until all is done, or somebody stops it.
-    pub async fn play(mut self, mut lost: mpsc::UnboundedReceiver<bool>) -> Result<HowEnded, FleetError<E>> {
+    pub async fn play(mut self, lost: mpsc::UnboundedReceiver<bool>) -> Result<HowEnded, FleetError<E>> {
+        let ended = self.play_on(lost).await;
+        match ended {
+            Ok(HowEnded::Complete) => self.clean_up().await,
+            Ok(HowEnded::Stopped) => {}
+            // Nobody waits for what is queued any more.
+            Err(_) => {
+                let _ = timeout(ANNOUNCED, self.clear_queue()).await;
+            }
+        }
+        let _ = timeout(TICK, self.nats.client.flush()).await;
+        ended
+    }
+
+    async fn play_on(&mut self, mut lost: mpsc::UnboundedReceiver<bool>) -> Result<HowEnded, FleetError<E>> {
         let nats = self.nats.clone();
         let subscribe = |subject: String| {
             let client = nats.client.clone();
@@ -184,7 +201,7 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
                 Some(message) = arrived.recv() => self.take(&message, stopping.is_some()).await?,
                 Some(message) = presences.next() => {
                     if let Ok(presence) = serde_json::from_slice::<Presence>(&message.payload) {
-                        self.meet(presence)?;
+                        self.meet(presence).await?;
                     }
                 }
                 Some(message) = troubles.next() => {
@@ -196,7 +213,10 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
                 Some(is_lost) = lost.recv() => {
                     match (was_lost, is_lost) {
                         (false, true) => self.note("the connection to NATS is lost; trying to get it back".to_owned())?,
-                        (true, false) => self.note("the connection to NATS is back".to_owned())?,
+                        (true, false) => {
+                            self.note("the connection to NATS is back".to_owned())?;
+                            self.greet_again();
+                        }
                         _ => {}
                     }
                     was_lost = is_lost;
@@ -211,9 +231,7 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
         reader.abort();
         if let Ok(HowEnded::Complete) = ended {
             self.tell_unchecked()?;
-            self.clean_up().await;
         }
-        let _ = timeout(TICK, self.nats.client.flush()).await;
         ended
     }
 
@@ -402,6 +420,7 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
         }
         self.journal.add(audited.game)?;
         self.open.remove(&number);
+        self.reserved.remove(&number);
         (self.told)(Told::Game(self.journal, number)).map_err(FleetError::Told)?;
         if is_checked(&self.seed, number, self.how.check) {
             self.cases.insert(number, Case { plays: vec![play], ..Case::default() });

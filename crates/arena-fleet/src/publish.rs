@@ -2,7 +2,7 @@
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
-use async_nats::jetstream::object_store;
+use async_nats::jetstream::object_store::{ObjectMetadata, ObjectStore};
 use serde::Serialize;
 
 use crate::connect::{Nats, causes};
@@ -11,6 +11,9 @@ use crate::wire::{Ended, Outcome};
 
 /// What is left of the largest message for its headers and subject, in bytes.
 const HEADROOM: usize = 4096;
+
+/// Most bytes of an object in one message.
+const CHUNK: usize = 128 << 10;
 
 /// Publishes a message to a stream. The same `id` again within two minutes counts once.
 ///
@@ -40,7 +43,7 @@ pub async fn publish_outcome(nats: &Nats, outcome: &Outcome, recorded: &[u8]) ->
     if let Ended::Played(played) = &mut outcome.ended {
         let bucket =
             nats.js.get_object_store(names::bucket(&outcome.tournament)).await.map_err(|error| causes(&error))?;
-        put(&bucket, &format!("replay-{id}"), recorded).await?;
+        put(nats, &bucket, &format!("replay-{id}"), recorded).await?;
         played.object = Some(format!("replay-{id}"));
     }
     publish(nats, subject, &id, encode(&outcome, &[])).await
@@ -50,8 +53,10 @@ pub async fn publish_outcome(nats: &Nats, outcome: &Outcome, recorded: &[u8]) ->
 ///
 /// # Errors
 /// As [`publish`].
-pub async fn put(bucket: &object_store::ObjectStore, name: &str, mut bytes: &[u8]) -> Result<(), String> {
-    bucket.put(name, &mut bytes).await.map(|_| ()).map_err(|error| causes(&error))
+pub async fn put(nats: &Nats, bucket: &ObjectStore, name: &str, mut bytes: &[u8]) -> Result<(), String> {
+    let chunk = nats.client.max_payload().saturating_sub(HEADROOM).clamp(1024, CHUNK);
+    let object = ObjectMetadata { name: name.to_owned(), chunk_size: Some(chunk), ..ObjectMetadata::default() };
+    bucket.put(object, &mut bytes).await.map(|_| ()).map_err(|error| causes(&error))
 }
 
 /// Tells whoever listens.

@@ -21,7 +21,7 @@ use crate::agents::arrive;
 use crate::audit::unknown_game;
 use crate::cache::Cache;
 use crate::connect::{Address, Nats, NatsError, causes, connect};
-use crate::publish::{publish_outcome, tell};
+use crate::publish::{publish, publish_outcome, tell};
 use crate::wire::{Announcement, Ended, Identity, Job, MatchSetup, Outcome, Played, Presence, Refusal, Trouble};
 use crate::{draw_id, names};
 
@@ -292,8 +292,14 @@ impl Shop {
             return;
         };
         if self.refused().contains(&job.tournament) {
-            // For somebody else; not at once, lest it come back as fast.
-            let _ = message.ack_with(AckKind::Nak(Some(PAUSE))).await;
+            // For somebody else; not at once, lest it come back as fast. It goes behind the others, and isn't counted as a try.
+            sleep(PAUSE).await;
+            let again =
+                format!("{}-{}-{}", job.job, self.identity.id, message.info().map_or(0, |info| info.stream_sequence));
+            match publish(&nats, message.subject.to_string(), &again, message.payload.to_vec()).await {
+                Ok(()) => _ = message.ack().await,
+                Err(_) => _ = message.ack_with(AckKind::Nak(Some(PAUSE))).await,
+            }
             return;
         }
         *self.playing().entry(job.tournament.clone()).or_default() += 1;

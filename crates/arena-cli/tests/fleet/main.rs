@@ -155,6 +155,74 @@ fn agents_that_play_otherwise_each_time_are_nobodys_fault() {
     assert!(!told.stderr.contains("quarantined"), "{}", told.stderr);
 }
 
+#[test]
+fn replays_that_are_larger_than_a_message_arrive_all_the_same() {
+    let (lab, nats) = (Lab::new(), NatsServer::start_with("max_payload: 6000"));
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let long = ["--replays", "--set", "n_epochs=300"];
+    lab.play_here(&agents, &long);
+    let _worker = worker(&nats, &[]);
+    let told = lab.play_far(&nats, &agents, &long);
+    assert_eq!(told.code, 0, "{told:#?}");
+    for number in 1..=2 {
+        let name = format!("replays/{number}.jsonl");
+        assert_eq!(lab.file("far", &name), lab.file("here", &name));
+    }
+    assert_eq!(left_behind(&nats.url()), ["arena_jobs 0", "arena_results 0"]);
+}
+
+#[test]
+fn workers_of_other_versions_get_no_games() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let client = lab::runtime().block_on(async_nats::connect(nats.url())).unwrap();
+    let others = lab::runtime().spawn(async move {
+        let presence =
+            r#"{"id":"n","name":"newer","generation":"9_9_9-1","slots":1,"sandbox":"on","playing":{},"leaving":false}"#;
+        let tournament = r#"{"tournament":"newest","generation":"9_9_9-1"}"#;
+        loop {
+            client.publish("arena.fleet.workers.n", presence.into()).await.unwrap();
+            client.publish("arena.fleet.tournaments.newest", tournament.into()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let mut own = worker(&nats, &[]);
+    let told = lab.play_far(&nats, &agents, &[]);
+    others.abort();
+    assert_eq!(told.code, 0, "{told:#?}");
+    let version = format!("{}-1", env!("CARGO_PKG_VERSION").replace('.', "_"));
+    let sentence = format!("note: the worker newer is of arena 9_9_9-1, and this is {version}; it gets no games");
+    assert_eq!(told.stderr.matches(&sentence).count(), 1, "{}", told.stderr);
+    own.signal(Signal::TERM);
+    own.ended();
+    let said = own.said();
+    let sentence =
+        format!("note: tournament newest is of arena 9_9_9-1; this worker is {version} and takes none of its games");
+    assert_eq!(said.matches(&sentence).count(), 1, "{said}");
+}
+
+#[test]
+fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    lab.play_here(&agents, &[]);
+    let url = nats.url();
+    let poor = ["worker", "--nats-url", &url, "--name", "poor"];
+    let client = lab::runtime().block_on(async_nats::connect(&url)).unwrap();
+    let mut troubles = lab::runtime().block_on(client.subscribe("arena.fleet.trouble.>")).unwrap();
+    let _poor = program::Running::start_saying("worker ", &poor, &[("PATH", "/nowhere")]);
+    let tournament = lab.start_far(&nats, &agents, &[]);
+    let trouble =
+        lab::runtime().block_on(async { tokio::time::timeout(Duration::from_secs(60), troubles.next()).await });
+    let trouble = String::from_utf8(trouble.unwrap().unwrap().payload.to_vec()).unwrap();
+    assert!(trouble.contains("needs `python3`, and there is no such program in PATH"), "{trouble}");
+    let _rich = worker(&nats, &["--name", "rich"]);
+    let told = finish(tournament);
+    assert_eq!(told.code, 0, "{told:#?}");
+    assert!(told.stderr.contains("the worker poor can't play: "), "{}", told.stderr);
+    lab.assert_same();
+}
+
 /// Publishes each result once more, as a server does whose acknowledgement was lost.
 fn repeat_results(url: &str) -> tokio::task::AbortHandle {
     let runtime = lab::runtime();

@@ -96,7 +96,12 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
         let good = self.workers.values().filter(|seen| self.is_welcome(&seen.presence));
         let busy = |seen: &&Seen| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1);
         let id = good.min_by_key(busy).map(|seen| seen.presence.worker.id.clone());
-        self.publish(number, id.as_deref()).await
+        self.publish(number, id.as_deref()).await?;
+        match id {
+            Some(id) => self.reserved.insert(number, id),
+            None => self.reserved.remove(&number),
+        };
+        Ok(())
     }
 
     /// Believes a worker no more: what it alone has played is played again.

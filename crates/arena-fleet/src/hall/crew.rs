@@ -30,7 +30,7 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
             let seen = self.workers.remove(&id);
             let name = seen.map(|seen| seen.presence.worker.name).unwrap_or_default();
             self.note(format!("the worker {name} isn't heard of any more; its games are handed out again"))?;
-            self.forget(&id).await;
+            self.forget(&id).await?;
         }
         let open: Vec<usize> =
             self.cases.iter().filter(|(_, case)| !case.is_closed).map(|(number, _)| *number).collect();
@@ -61,7 +61,7 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
     }
 
     /// A worker says that it is there.
-    pub(super) fn meet(&mut self, presence: Presence) -> Result<(), FleetError<E>> {
+    pub(super) async fn meet(&mut self, presence: Presence) -> Result<(), FleetError<E>> {
         let (id, name) = (presence.worker.id.clone(), presence.worker.name.clone());
         if presence.generation != names::generation() {
             let (theirs, ours) = (&presence.generation, names::generation());
@@ -76,7 +76,10 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
         let is_new = !self.workers.contains_key(&id);
         if presence.leaving {
             self.workers.remove(&id);
-            return if is_new { Ok(()) } else { self.note(format!("the worker {name} has stopped")) };
+            if !is_new {
+                self.note(format!("the worker {name} has stopped"))?;
+            }
+            return self.forget(&id).await;
         }
         let text = match presence.sandbox.as_str() {
             "on" => format!("the worker {name} is there, with room for {}", presence.slots),
@@ -86,14 +89,27 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
         if is_new { self.note(text) } else { Ok(()) }
     }
 
-    /// What a worker was asked for that is gone is asked of others.
-    pub(super) async fn forget(&mut self, id: &str) {
+    /// What a worker alone could have played that is gone is played by others.
+    async fn forget(&mut self, id: &str) -> Result<(), FleetError<E>> {
         for case in self.cases.values_mut() {
             case.asked.retain(|asked| asked != id);
         }
-        let Ok(stream) = self.nats.js.get_stream(names::JOBS).await else { return };
-        // Whatever is left there expires.
-        let _ = stream.purge().filter(names::for_worker(&self.tournament, id)).await;
+        if let Ok(stream) = self.nats.js.get_stream(names::JOBS).await {
+            // Whatever is left there expires.
+            let _ = stream.purge().filter(names::for_worker(&self.tournament, id)).await;
+        }
+        let its: Vec<usize> =
+            self.reserved.iter().filter(|(_, worker)| *worker == id).map(|(number, _)| *number).collect();
+        for number in its {
+            self.reserved.remove(&number);
+            self.hand_to_others(number).await?;
+        }
+        Ok(())
+    }
+
+    /// Nobody has been heard while the connection was lost, and nobody is gone for that.
+    pub(super) fn greet_again(&mut self) {
+        self.workers.values_mut().for_each(|seen| seen.at = Instant::now());
     }
 
     /// Whether nobody plays any more, as far as was told since then.
