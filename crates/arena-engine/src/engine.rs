@@ -389,7 +389,12 @@ impl Inner {
         let answer = once.map(|once| new_answer(once, &body, now));
         let (id, wake_at) = (session.facts.id, session.wake_at);
         let change = Change::Create(Box::new(session));
-        match self.store.commit(Commit { change, messages: Vec::new(), answer }).await {
+        let _reserved = self.live.reserve(id);
+        let committed = self.store.commit(Commit { change, messages: Vec::new(), answer }).await;
+        if committed.is_err() {
+            self.live.forget(id);
+        }
+        match committed {
             Ok((no, commit)) => {
                 let Change::Create(session) = commit.change else {
                     unreachable!("the store gives back what it was given")
