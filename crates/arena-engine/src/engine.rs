@@ -101,6 +101,14 @@ impl Engine {
             freshness: Freshness::default(),
             changed: watch::Sender::new(0),
         };
+        match store.forget_scripts().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(
+                count,
+                "{count} versions of scripts are forgotten, which no session is played by any more"
+            ),
+            Err(error) => tracing::warn!(%error, "scripts that no session is played by stay in the store: {error}"),
+        }
         let benchmarks = RwLock::new(store.list_benchmarks().await?);
         let bans = Bans::of(store.list_bans().await?);
         let inner = Inner {

@@ -22,6 +22,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// The same while events come: for those that are lost, and for a server that seems to be there and isn't.
 const POLL_BESIDE_EVENTS: Duration = Duration::from_secs(1);
 
+/// Pause between two looks of which the first failed. All who wait for a look wait for it.
+const AWAY: Duration = Duration::from_millis(100);
+
 /// How far a machine's clock may be from the database's until the log tells.
 const TOLERATED_MS: i64 = 1_000;
 
@@ -154,6 +157,10 @@ impl Inner {
         }
         let look = following.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let came_to = self.look().await;
+        if came_to.is_err() {
+            // A database that is coming back has better things to do than to turn each request away.
+            tokio::time::sleep(AWAY).await;
+        }
         *following.last.lock() = (look, came_to.clone());
         Ok(came_to?)
     }

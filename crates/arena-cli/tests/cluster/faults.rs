@@ -159,9 +159,12 @@ fn of_the_same_move_at_two_nodes_one_is_taken() {
 }
 
 #[test]
-fn clocks_that_are_ten_minutes_apart_are_nobodys_business() {
-    let mut cluster = Cluster::start(Plan { auth: true, clocks_off_s: &[600, -600], ..Plan::THREE });
-    under_load(&mut cluster, false, |_, _| {});
+fn clocks_that_are_ten_minutes_apart_or_leap_are_nobodys_business() {
+    let mut cluster = Cluster::start(Plan { auth: true, clocks_off_s: &[600, -600, 0], ..Plan::THREE });
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.until_percent(30);
+        cluster.set_clock(2, 3600);
+    });
     for node in 0..cluster.len() {
         a_deadline_passes_once(&cluster, node);
     }

@@ -1,7 +1,8 @@
 //! The machines of a cluster: nodes as processes, each with a data folder, on one Postgres and one NATS; and what can befall them.
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ pub struct Plan {
     pub auth: bool,
     /// Whether there is something between each node and the database that can cut them off.
     pub proxied: bool,
-    /// How far each node's clock is from the right time, in seconds. Those beyond the list are right.
+    /// How far each node's clock is before the right time, in seconds. Those beyond the list have the system's.
     pub clocks_off_s: &'static [i64],
 }
 
@@ -186,10 +187,13 @@ impl Cluster {
         if self.plan.auth {
             args.push("--auth".to_owned());
         }
-        if let Some(off) = self.plan.clocks_off_s.get(node).filter(|off| **off != 0) {
+        if let Some(off) = self.plan.clocks_off_s.get(node) {
+            self.set_clock(node, *off);
             environment.extend([
                 ("LD_PRELOAD", faketime()),
-                ("FAKETIME", format!("{off:+}")),
+                ("FAKETIME_TIMESTAMP_FILE", self.clock_file(node).to_str().unwrap().to_owned()),
+                // How many seconds it goes on by the file as it was.
+                ("FAKETIME_CACHE_DURATION", "1".to_owned()),
                 // Timeouts are nobody's idea of what time it is.
                 ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
             ]);
@@ -248,6 +252,18 @@ impl Cluster {
         let code = process.ended().code();
         sane(node, &process.said());
         code
+    }
+
+    /// Sets the clock of a node that has one of its own so many seconds before the right time.
+    pub fn set_clock(&self, node: usize, off_s: i64) {
+        // In one step, since it is read meanwhile.
+        let new = self.folder.path().join("clock");
+        fs::write(&new, format!("{off_s:+}")).unwrap();
+        fs::rename(new, self.clock_file(node)).unwrap();
+    }
+
+    fn clock_file(&self, node: usize) -> PathBuf {
+        self.folder.path().join(format!("clock {node}"))
     }
 
     /// The way from a node to the database.
