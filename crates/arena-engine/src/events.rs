@@ -188,7 +188,7 @@ async fn connect(url: &NatsUrl, nodes: &Nodes) -> Result<Client, String> {
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(|event| async move {
             match event {
-                Event::Connected => tracing::debug!("NATS is there"),
+                Event::Connected | Event::Draining | Event::Closed => tracing::debug!("NATS: {event}"),
                 Event::Disconnected => {
                     tracing::warn!("NATS is out of reach: nodes look after each other until it is back")
                 }
