@@ -1,5 +1,7 @@
 //! A crowd: many connections that play whole games in a loop, or repeat one request, and what that cost the server.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -48,7 +50,16 @@ impl Mark {
     /// # Errors
     /// If the server has ended.
     pub fn take(pid: u32) -> anyhow::Result<Mark> {
-        Ok(Mark { at: Instant::now(), server: Usage::of(pid)?, client: Usage::of_this_process()? })
+        Mark::take_all(&[pid])
+    }
+
+    /// The same with several servers, whose usage is added up.
+    fn take_all(pids: &[u32]) -> anyhow::Result<Mark> {
+        let mut server = Usage::default();
+        for &pid in pids {
+            server.add(&Usage::of(pid)?);
+        }
+        Ok(Mark { at: Instant::now(), server, client: Usage::of_this_process()? })
     }
 
     /// What went by between two marks.
@@ -111,21 +122,41 @@ impl Round {
     }
 }
 
+async fn open_all(addresses: &[SocketAddr]) -> anyhow::Result<Vec<Connection>> {
+    let mut connections = Vec::with_capacity(addresses.len());
+    for &address in addresses {
+        connections.push(Connection::open(address).await?);
+    }
+    Ok(connections)
+}
+
 impl Crowd {
     /// Plays games on all connections.
     ///
     /// # Errors
     /// If the server can't be reached at all; games that go wrong are counted in the round.
     pub fn play(self, server: &Server, opposite: Opposite, until: Until) -> anyhow::Result<Round> {
-        let address = server.address();
+        self.play_at(&[vec![server]], opposite, until)
+    }
+
+    /// Plays games at tables, each of which is the servers that its seats talk to. Connections take the tables in turn.
+    ///
+    /// # Errors
+    /// As [`Crowd::play`].
+    pub fn play_at(self, tables: &[Vec<&Server>], opposite: Opposite, until: Until) -> anyhow::Result<Round> {
+        let addresses: Vec<Vec<SocketAddr>> =
+            tables.iter().map(|table| table.iter().map(|server| server.address()).collect()).collect();
+        let pids: BTreeSet<u32> = tables.iter().flatten().map(|server| server.pid()).collect();
+        let pids: Vec<u32> = pids.into_iter().collect();
+        let again = addresses.clone();
         let limit = match until {
             Until::Elapsed(time) => time + Duration::from_secs(60),
             Until::Games(games) => Duration::from_secs(60 + games / 50),
         };
         let begun = Arc::new(AtomicU64::new(0));
         let shift = Crew { threads: self.threads, workers: self.connections, limit }.run(
-            async move |_| Connection::open(address).await,
-            async move |_, mut connection| {
+            async move |worker| open_all(&addresses[worker % addresses.len()]).await,
+            async move |worker, mut connections| {
                 let (mut games, mut latencies, mut faults) = (0_u64, StepLatencies::default(), Faults::default());
                 let start = Instant::now();
                 let mut failed_in_a_row = 0;
@@ -137,7 +168,7 @@ impl Crowd {
                     if over || failed_in_a_row == PATIENCE {
                         return Ok((games, latencies, faults));
                     }
-                    match psi::play(&mut connection, opposite, self.players, Instant::now(), &mut latencies).await {
+                    match psi::play(&mut connections, opposite, self.players, Instant::now(), &mut latencies).await {
                         Ok(()) => {
                             games += 1;
                             failed_in_a_row = 0;
@@ -145,9 +176,9 @@ impl Crowd {
                         Err(err) => {
                             faults.add(&err);
                             failed_in_a_row += 1;
-                            // The connection may be what broke.
-                            match Connection::open(address).await {
-                                Ok(fresh) => connection = fresh,
+                            // A connection may be what broke.
+                            match open_all(&again[worker % again.len()]).await {
+                                Ok(fresh) => connections = fresh,
                                 Err(err) => {
                                     faults.add(&err);
                                     return Ok((games, latencies, faults));
@@ -157,7 +188,7 @@ impl Crowd {
                     }
                 }
             },
-            || Mark::take(server.pid()),
+            || Mark::take_all(&pids),
         )?;
         let mut round = Round {
             games: 0,

@@ -20,6 +20,7 @@ mod quick_agent;
 mod report;
 mod scenarios;
 mod server;
+mod simulation;
 mod stream;
 mod usage;
 

@@ -177,7 +177,8 @@ pub fn chat_body(session: &str, content: &str, from: &str) -> String {
     format!(r#"{{"channel":"{session}","content":"{content}","from":"{from}"}}"#)
 }
 
-/// Plays one whole game: creates it, joins, reads, chats, guesses right from both seats and sees it end with full scores.
+/// Plays one whole game: creates it, joins, reads, chats, guesses right from both seats and sees it end with full scores. Seats take
+/// the connections in turn: with two, each player has its own.
 ///
 /// Latencies are recorded; that of the first step counts from `intended`, when the game was meant to start, the others
 /// from the answer before, which they had to wait for.
@@ -185,25 +186,26 @@ pub fn chat_body(session: &str, content: &str, from: &str) -> String {
 /// # Errors
 /// The first thing that isn't as it must be, as a sentence. The connection may be unusable afterwards.
 pub async fn play(
-    connection: &mut Connection,
+    connections: &mut [Connection],
     opposite: Opposite,
     players: Players,
     intended: Instant,
     latencies: &mut StepLatencies,
 ) -> anyhow::Result<()> {
-    let Invited { id, invites } = create(connection, opposite).await?;
+    let seats = connections.len();
+    let Invited { id, invites } = create(&mut connections[0], opposite).await?;
     latencies.record(Step::Create, intended);
 
-    for body in players.joins(&invites) {
+    for (seat, body) in players.joins(&invites).into_iter().enumerate() {
         let sent = Instant::now();
-        connection.post("/api/arena/join", body).await?.ok("join")?;
+        connections[seat % seats].post("/api/arena/join", body).await?.ok("join")?;
         latencies.record(Step::Join, sent);
     }
 
     let mut sets = Vec::with_capacity(2);
-    for invite in &invites {
+    for (seat, invite) in invites.iter().enumerate() {
         let sent = Instant::now();
-        let messages = sync(connection, &id, invite).await?;
+        let messages = sync(&mut connections[seat % seats], &id, invite).await?;
         latencies.record(Step::Sync, sent);
         sets.push(match opposite {
             Opposite::Arena | Opposite::Script => private_set(&messages)?,
@@ -211,23 +213,23 @@ pub async fn play(
         });
     }
 
-    for invite in &invites {
+    for (seat, invite) in invites.iter().enumerate() {
         let sent = Instant::now();
-        connection.post("/api/chat/send", chat_body(&id, SMALL_TALK, invite)).await?.ok("chat")?;
+        connections[seat % seats].post("/api/chat/send", chat_body(&id, SMALL_TALK, invite)).await?.ok("chat")?;
         latencies.record(Step::Chat, sent);
     }
 
     let guess = listed(&intersection(&sets[0], &sets[1]));
-    for invite in &invites {
+    for (seat, invite) in invites.iter().enumerate() {
         let sent = Instant::now();
         let body = format!(r#"{{"challengeId":"{id}","messageType":"guess","content":"{guess}","from":"{invite}"}}"#);
-        connection.post("/api/arena/message", body).await?.ok("guess")?;
+        connections[seat % seats].post("/api/arena/message", body).await?.ok("guess")?;
         latencies.record(Step::Guess, sent);
     }
 
-    for invite in &invites {
+    for (seat, invite) in invites.iter().enumerate() {
         let sent = Instant::now();
-        let messages = sync(connection, &id, invite).await?;
+        let messages = sync(&mut connections[seat % seats], &id, invite).await?;
         latencies.record(Step::End, sent);
         if opposite != Opposite::Ceiling {
             check_end(&messages)?;

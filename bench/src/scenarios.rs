@@ -9,8 +9,10 @@ pub mod lists;
 pub mod matches;
 pub mod mcp;
 pub mod memory;
+pub mod nodes;
 pub mod paced;
 pub mod plies;
+pub mod scaling;
 pub mod scoring;
 pub mod script;
 pub mod tail;
@@ -105,6 +107,18 @@ pub const LIST: &[Scenario] = &[
         about: "matches between agents that answer at once, against a bare pipe",
         in_all: true,
         run: matches::run,
+    },
+    Scenario {
+        name: "nodes",
+        about: "whole PSI games on one and two nodes with Postgres and NATS, and messages from node to node",
+        in_all: false,
+        run: nodes::run,
+    },
+    Scenario {
+        name: "scaling",
+        about: "what requests cost a node and a database, and a simulation of clusters with these costs",
+        in_all: false,
+        run: scaling::run,
     },
     Scenario {
         name: "coverage",

@@ -62,8 +62,17 @@ impl ArenaFolder {
     /// # Errors
     /// If it doesn't come up; the message holds the end of its log.
     pub fn start(&self) -> anyhow::Result<Server> {
+        self.start_with(&[])
+    }
+
+    /// Starts an arena on this folder with these variables in its environment.
+    ///
+    /// # Errors
+    /// As [`ArenaFolder::start`].
+    pub fn start_with(&self, environment: &[(&str, String)]) -> anyhow::Result<Server> {
         let mut command = Command::new(&self.binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(self.folder.path().join("data"));
+        command.envs(environment.iter().cloned());
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);
         }

@@ -6,7 +6,7 @@ use std::process;
 use anyhow::Context as _;
 
 /// A reading of one process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// User and system time since the process began, in microseconds; the kernel counts in steps of 10 ms.
     pub cpu_us: u64,
@@ -32,6 +32,37 @@ impl Usage {
             .with_context(|| format!("/proc/{pid} looks different from what is expected"))
     }
 
+    /// Adds another process's.
+    pub fn add(&mut self, other: &Usage) {
+        self.cpu_us += other.cpu_us;
+        self.rss_kib += other.rss_kib;
+        self.anon_kib += other.anon_kib;
+        self.threads += other.threads;
+    }
+
+    /// CPU time of a process, its children, and the children that have ended and were waited for, in microseconds: what a database
+    /// with a process for each connection has used.
+    ///
+    /// # Errors
+    /// As [`Usage::of`].
+    pub fn cpu_of_family(pid: u32) -> anyhow::Result<u64> {
+        let ticks = rustix::param::clock_ticks_per_second();
+        let path = format!("/proc/{pid}/stat");
+        let stat =
+            fs::read_to_string(&path).with_context(|| format!("could not read {path}; has the process ended?"))?;
+        let dead = |stat: &str| Some((field(stat, 16)? + field(stat, 17)?) * 1_000_000 / ticks);
+        let own = |stat: &str| Some((field(stat, 14)? + field(stat, 15)?) * 1_000_000 / ticks);
+        let mut cpu_us = own(&stat).zip(dead(&stat)).map(|(own, dead)| own + dead).context("/proc looks strange")?;
+        for entry in fs::read_dir("/proc").context("could not read /proc")? {
+            // Whatever isn't a process has no such file, nor has one that ends just now.
+            let Ok(stat) = fs::read_to_string(entry?.path().join("stat")) else { continue };
+            if field(&stat, 4) == Some(u64::from(pid)) {
+                cpu_us += own(&stat).unwrap_or(0);
+            }
+        }
+        Ok(cpu_us)
+    }
+
     /// Reads the usage of this process.
     ///
     /// # Errors
@@ -41,11 +72,15 @@ impl Usage {
     }
 }
 
+/// A number in `/proc/PID/stat`, counted as proc_pid_stat(5) does, from the third on.
+fn field(stat: &str, number: usize) -> Option<u64> {
+    // The second field, the name, may itself hold spaces and brackets: count from the last bracket.
+    stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(number - 3)?.parse().ok()
+}
+
 /// Source: proc_pid_stat(5) and proc_pid_status(5).
 fn parse(stat: &str, status: &str, ticks_per_second: u64) -> Option<Usage> {
-    // The second field, the name, may itself hold spaces and brackets: count from the last bracket.
-    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let field = |number| field(stat, number);
     let line = |name: &str| {
         let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         value.split_whitespace().next()?.parse::<u64>().ok()

@@ -10,7 +10,7 @@ use crate::{browser, nats, packages, postgres, python, rules};
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -26,6 +26,7 @@ const STEPS: [Step; 10] = [
     ("Node.js for the agents in JavaScript", |_| packages::need("node", "nodejs")),
     ("PostgreSQL for the store", |_| postgres::prepare()),
     ("NATS for the workers", |_| nats::prepare()),
+    ("libfaketime for clocks that are wrong", |_| packages::need("faketime", "faketime")),
     ("the browser for the pages", browser::prepare),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
 ];

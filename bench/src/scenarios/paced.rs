@@ -91,16 +91,23 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// What came of games at a rate.
-struct Paced {
-    games: u64,
-    latencies: StepLatencies,
+pub struct Paced {
+    /// Games that were played to the end, and found right.
+    pub games: u64,
+    /// Latencies of their steps.
+    pub latencies: StepLatencies,
     whole: Latencies,
     metronome: Latencies,
-    faults: Faults,
+    /// What went wrong.
+    pub faults: Faults,
     spent: Spent,
 }
 
-fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64) -> anyhow::Result<Paced> {
+/// Plays so many games, of which `rate` begin each second.
+///
+/// # Errors
+/// If the server can't be reached at all; games that go wrong are counted.
+pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64) -> anyhow::Result<Paced> {
     let address = server.address();
     let agenda = Arc::new(Agenda::default());
     let players = agenda.clone();
@@ -112,7 +119,8 @@ fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64
             let (mut latencies, mut whole, mut faults) =
                 (StepLatencies::default(), Latencies::default(), Faults::default());
             while let Some(intended) = players.next().await {
-                match psi::play(&mut connection, opposite, Players::Unknown, intended, &mut latencies).await {
+                let connections = std::slice::from_mut(&mut connection);
+                match psi::play(connections, opposite, Players::Unknown, intended, &mut latencies).await {
                     Ok(()) => whole.record(intended.elapsed()),
                     Err(err) => {
                         faults.add(&err);

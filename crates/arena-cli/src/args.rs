@@ -113,6 +113,7 @@ Examples:
   arena serve --auth --listen 0.0.0.0:3001             for others, who have to prove who they are
   arena serve --trust-network --listen 0.0.0.0:3001    for all who can reach it, as they say
   arena serve --config arena.toml --log-format json
+  arena serve --database-url URL --nats-url URL        one of several nodes on a Postgres
 
 When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
 At the first start it also prints the administrator's token, which is kept in the data folder as
@@ -366,6 +367,12 @@ pub struct ServeArgs {
     /// Keep the store in this Postgres database instead: postgres://user:password@host:port/database?sslmode=require
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// Share the database with other arenas that are started so: any of them serves any request.
+    #[arg(long)]
+    pub shared: bool,
+    /// The same, and tell each other over this NATS server what is new, at once: nats://user:password@host:port, or tls://…
+    #[arg(long, value_name = "URL", env = "NATS_URL", hide_env_values = true)]
+    pub nats_url: Option<String>,
     /// Make players prove who they are: joins are signed, and answered with a key for everything after.
     #[arg(long)]
     pub auth: bool,

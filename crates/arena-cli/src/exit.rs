@@ -40,7 +40,8 @@ pub enum Exit {
     BadTournament = 13,
     /// The endpoint of a language model can't be used: it refuses the key or the request, or doesn't answer.
     ModelFailed = 14,
-    /// A challenge has faults; `challenge check` told them. Or its folder holds no challenge at all.
+    /// A challenge has faults; `challenge check` told them. Or its seats aren't equally good, as `challenge fairness` told, or its folder
+    /// holds no challenge at all.
     FaultyChallenge = 15,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,

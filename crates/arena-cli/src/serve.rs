@@ -6,6 +6,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use arena_engine::NatsUrl;
 use arena_identity::ServerSecret;
 use arena_server::{AdminToken, Server, Settings, StartError};
 use arena_store::DatabaseUrl;
@@ -56,6 +57,11 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
         let refuse =
             |error| Failure::new(Exit::Usage, format_args!("--database-url (DATABASE_URL) can't be used: {error}"));
         settings.database = Some(url.parse::<DatabaseUrl>().map_err(refuse)?);
+    }
+    settings.nodes.shared |= args.shared;
+    if let Some(url) = &args.nats_url {
+        let refuse = |error| Failure::new(Exit::Usage, format_args!("--nats-url (NATS_URL) can't be used: {error}"));
+        settings.nodes.nats = Some(url.parse::<NatsUrl>().map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
     settings.auth.enabled |= args.auth;
@@ -142,8 +148,10 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let level = args.level.as_deref().unwrap_or(default_level);
     let filter = EnvFilter::try_new(level)
         .map_err(|error| Failure::new(Exit::Usage, format_args!("--log (ARENA_LOG) can't be {level:?}: {error}")))?;
-    // The SDK of MCP logs whole requests, secrets and all, at levels that may be asked for here. It is never heard.
-    let discreet = filter_fn(|event| !event.target().starts_with("rmcp"));
+    // The SDK of MCP logs whole requests, and the client of NATS addresses, secrets and all, at levels that may be asked for here. They
+    // are never heard.
+    const INDISCREET: [&str; 2] = ["rmcp", "async_nats"];
+    let discreet = filter_fn(|event| !INDISCREET.iter().any(|target| event.target().starts_with(target)));
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     match args.log_format {
         LogFormat::Text => {

@@ -9,7 +9,7 @@ use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recou
 use serde_json::{Value, json};
 
 use crate::engine::{ATTEMPTS, Engine, Inner, finish};
-use crate::live::Live;
+use crate::live::LiveRef;
 use crate::request::EngineError;
 use crate::users::unwritten;
 
@@ -186,7 +186,7 @@ impl Inner {
     async fn hide_in_session(
         &self,
         by: Administrator,
-        live: &Live,
+        live: &LiveRef,
         channel: Channel,
         index: u64,
     ) -> Result<Option<ContentHash>, EngineError> {
@@ -202,7 +202,7 @@ impl Inner {
     async fn hide_stored(
         &self,
         by: Administrator,
-        live: Option<&Live>,
+        live: Option<&LiveRef>,
         channel: Channel,
         index: u64,
     ) -> Result<Option<ContentHash>, EngineError> {
@@ -214,11 +214,10 @@ impl Inner {
         self.store.hide_message(live.map(|live| live.no), channel, index, audit).await.map_err(unwritten)
     }
 
-    async fn remove_live(&self, by: Administrator, live: &Live) -> Result<(), EngineError> {
+    async fn remove_live(&self, by: Administrator, live: &LiveRef) -> Result<(), EngineError> {
         let _deciding = live.deciding.lock().await;
-        for _ in 0..ATTEMPTS {
-            let stale = live.committed.read().stale;
-            if stale {
+        for attempt in 0..ATTEMPTS {
+            if live.is_stale() {
                 live.reload(&self.store).await?;
             }
             let session = {
@@ -238,10 +237,13 @@ impl Inner {
                 }
                 Err(CommitError::Unavailable(error)) => {
                     // What the disk holds is open if the failure was its: look before the next decision.
-                    live.committed.write().stale = true;
+                    live.mark_stale();
                     return Err(error.into());
                 }
-                Err(CommitError::Conflict | CommitError::Answered(_)) => live.reload(&self.store).await?,
+                Err(CommitError::Conflict | CommitError::Answered(_)) => {
+                    self.give_way(attempt).await;
+                    live.reload(&self.store).await?;
+                }
             }
         }
         Err(EngineError::Contended)

@@ -54,6 +54,12 @@ impl Bans {
         all
     }
 
+    /// Lets these bans hold and no others.
+    pub(crate) fn replace(&self, bans: Vec<Ban>) {
+        let new = Bans::of(bans).0.into_inner();
+        *self.0.write() = new;
+    }
+
     pub(crate) fn add(&self, ban: &Ban) {
         let mut table = self.0.write();
         let reason = ban.reason.clone();

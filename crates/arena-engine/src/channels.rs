@@ -59,6 +59,10 @@ impl Engine {
         from: u64,
         limit: usize,
     ) -> Result<Snapshot, EngineError> {
+        match live {
+            Some(live) => live.refresh(&self.inner.store).await?,
+            None => self.inner.refresh_public().await?,
+        }
         let (found, snapshot) = match live {
             Some(live) => read_committed(live.committed.read(), channel, from, limit),
             None => {

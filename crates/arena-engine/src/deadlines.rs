@@ -21,6 +21,9 @@ const AT_ONCE: usize = 256;
 /// The longest wait without looking: heals a clock that was set.
 const LONGEST_WAIT_MS: i64 = 30_000;
 
+/// The same where other nodes may set deadlines, of which nobody here is told, and may die before they see to them.
+const LONGEST_WAIT_AMONG_NODES_MS: i64 = 1_000;
+
 /// How long a session that can't be woken is left alone.
 const RETRY_MS: i64 = 60_000;
 
@@ -38,6 +41,7 @@ impl Engine {
         failing: &mut HashMap<SessionId, Timestamp>,
     ) -> Result<Option<Timestamp>, EngineError> {
         loop {
+            self.catch_up().await?;
             let now = self.now();
             failing.retain(|_, retry_at| *retry_at > now);
             let mut due = self.inner.store.list_due(now, AT_ONCE + failing.len()).await?;
@@ -75,11 +79,15 @@ impl Engine {
     /// Does what is due until it is dropped. Run it beside whatever serves requests.
     pub async fn keep_time(&self) {
         let mut failing = HashMap::new();
+        let longest_ms = match self.inner.store.nodes() {
+            Some(_) => LONGEST_WAIT_AMONG_NODES_MS,
+            None => LONGEST_WAIT_MS,
+        };
         loop {
             // Whatever is committed while the store is asked wakes this loop again.
             self.inner.next_look.store(i64::MAX, Ordering::SeqCst);
             let wait_ms = match self.wake_due_but(&mut failing).await {
-                Ok(next) => next.map_or(LONGEST_WAIT_MS, |next| (next.0 - self.now().0).clamp(1, LONGEST_WAIT_MS)),
+                Ok(next) => next.map_or(longest_ms, |next| (next.0 - self.now().0).clamp(1, longest_ms)),
                 Err(error) => {
                     tracing::error!(%error, "due sessions could not be found: {error}");
                     1_000

@@ -18,11 +18,16 @@ use crate::bans::{Actor, Bans};
 use crate::catalogue::{Catalogue, Hosted, Revive, decide_by};
 use crate::environment::Environment;
 use crate::feed::Tail;
+use crate::following::Following;
+use crate::freshness::Freshness;
 use crate::live::{Live, LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 
 /// How often a decision is taken anew when others were faster, before the caller is told to come again.
 pub(crate) const ATTEMPTS: usize = 16;
+
+/// Most messages of the public channel that are read into memory at a time, for whoever watches it.
+const PUBLIC_NEWS: u64 = 512;
 
 /// Sessions at run time. Clones are handles to the same engine.
 #[derive(Clone)]
@@ -42,6 +47,8 @@ pub(crate) struct Inner {
     pub(crate) environment: Environment,
     pub(crate) live: LiveSessions,
     pub(crate) public: PublicChannel,
+    /// What is known of other nodes on the same store.
+    pub(crate) following: Following,
     /// When the store is next asked for what is due (milliseconds since the epoch).
     pub(crate) next_look: AtomicI64,
     /// Told when a session wants to be woken before that.
@@ -52,6 +59,7 @@ pub(crate) struct Inner {
 pub(crate) struct PublicChannel {
     pub(crate) posting: tokio::sync::Mutex<()>,
     pub(crate) tail: RwLock<Tail>,
+    pub(crate) freshness: Freshness,
     pub(crate) changed: watch::Sender<u64>,
 }
 
@@ -85,8 +93,17 @@ impl Engine {
         let public = PublicChannel {
             posting: tokio::sync::Mutex::new(()),
             tail: RwLock::new(Tail::of_len(store.public_len().await?)),
+            freshness: Freshness::default(),
             changed: watch::Sender::new(0),
         };
+        match store.forget_scripts().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(
+                count,
+                "{count} versions of scripts are forgotten, which no session is played by any more"
+            ),
+            Err(error) => tracing::warn!(%error, "scripts that no session is played by stay in the store: {error}"),
+        }
         let benchmarks = RwLock::new(store.list_benchmarks().await?);
         let bans = Bans::of(store.list_bans().await?);
         let inner = Inner {
@@ -99,6 +116,7 @@ impl Engine {
             environment,
             live: LiveSessions::new(),
             public,
+            following: Following::default(),
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
         };
@@ -323,12 +341,12 @@ impl Engine {
     /// The session, from memory or the store, and surely what the store holds.
     pub(crate) async fn current(&self, id: SessionId) -> Result<Option<LiveRef>, EngineError> {
         let Some(live) = self.inner.live.find(id, &self.inner.store).await? else { return Ok(None) };
-        let stale = live.committed.read().stale;
-        if stale {
-            let _deciding = live.deciding.lock().await;
-            live.reload(&self.inner.store).await?;
-        }
+        live.refresh(&self.inner.store).await?;
         let removed = live.committed.read().removed;
+        if removed {
+            // Another one may be found by its id.
+            self.inner.live.evict(id);
+        }
         Ok((!removed).then_some(live))
     }
 }
@@ -371,7 +389,12 @@ impl Inner {
         let answer = once.map(|once| new_answer(once, &body, now));
         let (id, wake_at) = (session.facts.id, session.wake_at);
         let change = Change::Create(Box::new(session));
-        match self.store.commit(Commit { change, messages: Vec::new(), answer }).await {
+        let _reserved = self.live.reserve(id);
+        let committed = self.store.commit(Commit { change, messages: Vec::new(), answer }).await;
+        if committed.is_err() {
+            self.live.forget(id);
+        }
+        match committed {
             Ok((no, commit)) => {
                 let Change::Create(session) = commit.change else {
                     unreachable!("the store gives back what it was given")
@@ -391,7 +414,7 @@ impl Inner {
     /// Decides, commits and publishes one transition.
     async fn transition<D>(
         &self,
-        live: &Live,
+        live: &LiveRef,
         actor: Actor,
         once: Option<Once>,
         respond: Respond,
@@ -404,9 +427,8 @@ impl Inner {
         if let Some(answer) = self.answered(once).await? {
             return Ok(answer);
         }
-        for _ in 0..ATTEMPTS {
-            let stale = live.committed.read().stale;
-            if stale {
+        for attempt in 0..ATTEMPTS {
+            if live.is_stale() {
                 live.reload(&self.store).await?;
             }
             let (before, chat_len, operator_len) = {
@@ -416,15 +438,21 @@ impl Inner {
                 }
                 (Arc::clone(&committed.session), committed.chat.len(), committed.operator.len())
             };
-            self.bans.admit(&actor, &before)?;
+            if let Err(banned) = self.bans.admit(&actor, &before) {
+                return self.refuse(once, banned).await;
+            }
             let challenge = &*self.catalogue.of(&before.facts, &self.store).await?;
             let now = self.environment.now();
-            let Transition { after, drafts } = {
+            let decided = {
                 let Limits { patience, self_play, .. } = self.limits;
                 decide_by(challenge, || {
                     let benchmarks = self.benchmarks.read();
                     decide(&before, challenge, &House { patience, self_play, benchmarks: &benchmarks }, now)
-                })?
+                })
+            };
+            let Transition { after, drafts } = match decided {
+                Ok(transition) => transition,
+                Err(refusal) => return self.refuse(once, refusal).await,
             };
             let session = match &after {
                 After::Becomes(after) => after,
@@ -434,6 +462,9 @@ impl Inner {
             // Only an announcement posts to the public channel, and only it waits for the others.
             let public = drafts.iter().any(|draft| draft.channel == Channel::Invites);
             let posting = if public { Some(self.public.posting.lock().await) } else { None };
+            if public && self.public.freshness.is_stale() {
+                self.reload_public().await?;
+            }
             let public_len = self.public.tail.read().len();
             let messages = self.place(drafts, &after, [chat_len, operator_len, public_len], now)?;
             let body = respond(&Written { session, challenge, messages: &messages });
@@ -454,20 +485,37 @@ impl Inner {
                     return Ok(body);
                 }
                 Err(CommitError::Conflict) => {
-                    live.reload(&self.store).await?;
                     if posting.is_some() {
                         self.reload_public().await?;
+                    }
+                    drop(posting);
+                    self.give_way(attempt).await;
+                    live.reload(&self.store).await?;
+                    // It may have been this very request, at another node.
+                    if let Some(answer) = self.answered(once).await? {
+                        return Ok(answer);
                     }
                 }
                 Err(CommitError::Answered(answer)) => return repeat(answer, once),
                 Err(CommitError::Unavailable(error)) => {
                     // What the store holds is open if the failure was its: look before the next decision.
-                    live.committed.write().stale = true;
+                    live.mark_stale();
+                    if posting.is_some() {
+                        self.public.freshness.mark();
+                    }
                     return Err(error.into());
                 }
             }
         }
         Err(EngineError::Contended)
+    }
+
+    /// Refuses a request, unless it was granted before: it may have been this very one that made it impossible, at another node.
+    async fn refuse(&self, once: Option<Once>, refusal: EngineError) -> Result<String, EngineError> {
+        match self.store.nodes() {
+            Some(_) => Ok(self.answered(once).await?.ok_or(refusal)?),
+            None => Err(refusal),
+        }
     }
 
     /// Gives drafts their places: the next in their channels. `lens` are those of chat, operator and public channel.
@@ -509,11 +557,20 @@ impl Inner {
         self.public.changed.send_modify(|count| *count += 1);
     }
 
-    /// Reads from the store again how long the public channel is. The caller holds `posting`.
-    async fn reload_public(&self) -> Result<(), StoreError> {
+    /// Reads from the store again how long the public channel is, and what watchers will want of it. The caller holds `posting`.
+    pub(crate) async fn reload_public(&self) -> Result<(), StoreError> {
+        let PublicChannel { tail, freshness, changed, .. } = &self.public;
+        let look = freshness.look();
         let len = self.store.public_len().await?;
-        *self.public.tail.write() = Tail::of_len(len);
-        self.public.changed.send_modify(|count| *count += 1);
+        let known = tail.read().len();
+        let news = match changed.receiver_count() > 0 && (1..=PUBLIC_NEWS).contains(&len.saturating_sub(known)) {
+            // Few enough for a usize.
+            true => self.store.list_messages(None, Channel::Invites, known + 1, (len - known) as usize).await?,
+            false => Vec::new(),
+        };
+        tail.write().follow(len, news, look.hidden);
+        freshness.seen(look);
+        changed.send_modify(|count| *count += 1);
         Ok(())
     }
 

@@ -32,6 +32,11 @@ impl Environment {
         Environment { clock: Arc::new(clock), entropy: Arc::new(entropy) }
     }
 
+    /// The same randomness with another clock.
+    pub fn with_clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Environment {
+        Environment { clock: Arc::new(clock), ..self }
+    }
+
     /// The time.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
@@ -41,6 +46,11 @@ impl Environment {
         let mut bytes = [0; N];
         (self.entropy)(&mut bytes);
         bytes
+    }
+
+    /// A number from 0 on, less than `bound`; hardly less likely the larger it is.
+    pub(crate) fn draw_below(&self, bound: u64) -> u64 {
+        u64::from_le_bytes(self.random()) % bound.max(1)
     }
 
     /// A UUID that is 74 random bits behind a time: nobody guesses it, and the store's indexes grow at one end.

@@ -71,6 +71,20 @@ impl Tail {
         }
     }
 
+    /// Takes in that the channel is as long as this in the store, and what follows there on what is known, as far as it was read. If
+    /// messages may have lost their content, those in memory go.
+    pub(crate) fn follow(&mut self, len: u64, news: Vec<ChatMessage>, hidden: bool) {
+        if hidden {
+            self.forget();
+        }
+        let follows = news.first().is_some_and(|first| first.index == self.len + 1);
+        if follows && news.last().is_some_and(|last| last.index == len) {
+            news.into_iter().for_each(|message| self.push(message, true));
+        } else if len != self.len {
+            *self = Tail::of_len(len);
+        }
+    }
+
     /// Lets go of all messages: whoever reads next finds them in the store, as they are there now.
     pub(crate) fn forget(&mut self) {
         *self = Tail::of_len(self.len);

@@ -3,13 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use arena_model::{Channel, InviteCode, Session, SessionId, Timestamp};
+use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Timestamp};
 use arena_store::{Change, Commit, SessionNo, Store, StoreError, StoredSession};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
 
 use crate::feed::Tail;
+use crate::freshness::{Freshness, Look};
+
+/// Most messages that are read into memory when a channel that somebody watches turns out to have grown elsewhere. Who needs more
+/// reads from the store, where they are.
+const NEWS: u64 = 512;
 
 /// How many sessions stay in memory although nobody is using them at the moment. A few KiB each.
 const KEPT: usize = 2048;
@@ -34,8 +39,6 @@ pub(crate) struct Committed {
     pub(crate) operator: Tail,
     pub(crate) last_activity: Timestamp,
     pub(crate) removed: bool,
-    /// A commit failed in a way that leaves open what the store holds: read again before deciding.
-    pub(crate) stale: bool,
 }
 
 impl Committed {
@@ -47,7 +50,6 @@ impl Committed {
             operator: Tail::of_len(operator_len),
             last_activity,
             removed: false,
-            stale: false,
         };
         (no, committed)
     }
@@ -119,23 +121,45 @@ impl Live {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Reads the session from the store again. The caller holds `deciding`.
-    pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
+    fn is_watched(&self) -> bool {
+        self.changed.receiver_count() > 0
+    }
+
+    /// Reads the session from the store again, and of what was said since then what watchers will want.
+    async fn load(&self, store: &Store, look: Look) -> Result<(), StoreError> {
         let id = self.committed.read().session.facts.id;
         let found = store.find_session(id).await?;
-        {
-            let mut committed = self.committed.write();
-            match found {
-                Some(stored) => *committed = Committed::of(stored).1,
-                None => committed.removed = true,
-            }
-        }
-        self.wake();
+        let Some(StoredSession { session, chat_len, operator_len, last_activity, .. }) = found else {
+            self.committed.write().removed = true;
+            return Ok(());
+        };
+        let chat = self.read_news(store, Channel::Chat(id), chat_len).await?;
+        let operator = self.read_news(store, Channel::Operator(id), operator_len).await?;
+        let mut committed = self.committed.write();
+        committed.session = Arc::new(session);
+        committed.last_activity = last_activity;
+        committed.removed = false;
+        committed.chat.follow(chat_len, chat, look.hidden);
+        committed.operator.follow(operator_len, operator, look.hidden);
         Ok(())
+    }
+
+    /// What a channel of this length has that isn't in memory, if somebody watches and it isn't too much.
+    async fn read_news(&self, store: &Store, channel: Channel, len: u64) -> Result<Vec<ChatMessage>, StoreError> {
+        let known = self.committed.read().tail(channel).len();
+        if !self.is_watched() || len <= known || len - known > NEWS {
+            return Ok(Vec::new());
+        }
+        // As many as fit into a usize, being few.
+        store.list_messages(Some(self.no), channel, known + 1, (len - known) as usize).await
     }
 }
 
-type Slot = OnceCell<Live>;
+/// A place for a session in memory: it may still be on its way from the store.
+struct Slot {
+    live: OnceCell<Live>,
+    freshness: Freshness,
+}
 
 /// The sessions in memory, by id.
 pub(crate) struct LiveSessions {
@@ -161,7 +185,40 @@ impl std::ops::Deref for LiveRef {
     type Target = Live;
 
     fn deref(&self) -> &Live {
-        self.0.get().expect("a LiveRef is only made of a slot that is filled")
+        self.0.live.get().expect("a LiveRef is only made of a slot that is filled")
+    }
+}
+
+impl LiveRef {
+    /// Whether the store may hold something else by now.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.0.freshness.is_stale()
+    }
+
+    /// Notes that the store may hold something else by now.
+    pub(crate) fn mark_stale(&self) {
+        self.0.freshness.mark();
+    }
+
+    /// Reads the session from the store again. The caller holds `deciding`.
+    pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
+        let look = self.0.freshness.look();
+        self.load(store, look).await?;
+        self.0.freshness.seen(look);
+        self.wake();
+        Ok(())
+    }
+
+    /// Reads the session from the store again if it may hold something else by now.
+    pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+        if self.is_stale() {
+            let _deciding = self.deciding.lock().await;
+            // Somebody else may have done it meanwhile.
+            if self.is_stale() {
+                self.reload(store).await?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -180,7 +237,7 @@ impl LiveSessions {
     /// The session, from memory or else from the store; `None` if there is none.
     pub(crate) async fn find(&self, id: SessionId, store: &Store) -> Result<Option<LiveRef>, StoreError> {
         let slot = self.shard(id).lock().slot(id);
-        let loaded = slot.get_or_try_init(|| async {
+        let loaded = slot.live.get_or_try_init(|| async {
             let stored = store.find_session(id).await.map_err(Some)?;
             stored.map(Live::new).ok_or(None)
         });
@@ -203,6 +260,12 @@ impl LiveSessions {
         }
     }
 
+    /// Keeps a place for a session that is just being created, for as long as what is returned lives: so that what other nodes do with
+    /// it as soon as they can is noted there.
+    pub(crate) fn reserve(&self, id: SessionId) -> Reserved {
+        Reserved { _slot: self.shard(id).lock().slot(id) }
+    }
+
     /// Takes a session in that was just created.
     pub(crate) fn insert(&self, id: SessionId, live: Live) {
         {
@@ -213,7 +276,26 @@ impl LiveSessions {
         }
         let slot = self.shard(id).lock().slot(id);
         // Somebody may have read it from the store in the meantime: the same then.
-        let _ = slot.set(live);
+        let _ = slot.live.set(live);
+    }
+
+    /// Notes that the store may hold something else of a session by now, if it is in memory or on its way; `hidden` says whether a
+    /// message may have lost its content. Who watches it looks again.
+    pub(crate) fn mark(&self, id: SessionId, hidden: bool) {
+        let held = self.shard(id).lock().all.get(&id).and_then(Weak::upgrade);
+        if let Some(slot) = held {
+            slot.mark(hidden);
+        }
+    }
+
+    /// The same of all sessions.
+    pub(crate) fn mark_all(&self) {
+        for shard in &self.shards {
+            let held: Vec<Arc<Slot>> = shard.lock().all.values().filter_map(Weak::upgrade).collect();
+            for slot in held {
+                slot.mark(true);
+            }
+        }
     }
 
     /// Lets go of a session: it leaves memory when nobody holds it any more.
@@ -236,13 +318,31 @@ impl LiveSessions {
             let idle: Vec<SessionId> = shard
                 .kept
                 .iter()
-                .filter(|(_, slot)| Arc::strong_count(slot) == 1 && !slot.get().is_some_and(&keep))
+                .filter(|(_, slot)| Arc::strong_count(slot) == 1 && !slot.live.get().is_some_and(&keep))
                 .map(|(id, _)| *id)
                 .collect();
             for id in idle {
                 shard.kept.remove(&id);
             }
             shard.sweep();
+        }
+    }
+}
+
+/// A place that is kept for a session.
+pub(crate) struct Reserved {
+    _slot: Arc<Slot>,
+}
+
+impl Slot {
+    fn mark(&self, hidden: bool) {
+        if hidden {
+            self.freshness.mark_hidden();
+        } else {
+            self.freshness.mark();
+        }
+        if let Some(live) = self.live.get().filter(|live| live.is_watched()) {
+            live.wake();
         }
     }
 }
@@ -256,7 +356,7 @@ impl Shard {
             if self.all.len() >= self.sweep_at {
                 self.sweep();
             }
-            let slot = Arc::new(Slot::new());
+            let slot = Arc::new(Slot { live: OnceCell::new(), freshness: Freshness::default() });
             self.all.insert(id, Arc::downgrade(&slot));
             slot
         });

@@ -116,6 +116,12 @@ impl ServerSecret {
         mac.is_some_and(|mac| self.over(&owner_text(thing)).verify_slice(&mac).is_ok())
     }
 
+    /// What shows whether two servers have the same secret, and nothing else of it: 64 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        let mac: [u8; 32] = self.over("arena:v1:fingerprint").finalize().into_bytes().into();
+        hex::encode(&mac)
+    }
+
     fn over(&self, text: &str) -> Hmac<Sha256> {
         self.0.clone().chain_update(text)
     }

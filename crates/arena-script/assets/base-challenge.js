@@ -1,7 +1,7 @@
 // `@specarena/engine/challenge-design/BaseChallenge`: what most challenges have in common: players, methods, scores, the end.
 
 import { ChallengeOperatorError } from "@specarena/engine/types";
-import { messaging as arena, setDeadline, clearDeadline } from "arena:session";
+import { messaging as arena, setDeadline, clearDeadline, now } from "arena:session";
 
 export class BaseChallenge {
   constructor(challengeId, playerCount, gameState, messaging = arena) {
@@ -68,7 +68,7 @@ export class BaseChallenge {
   /** Ends the game with the scores as they stand. The arena tells everybody. */
   async endGame() {
     this.state.status = "ended";
-    this.state.completedAt = Date.now();
+    this.state.completedAt = now();
   }
 
   /** Has `onDeadline` called so many milliseconds from now, instead of any earlier wish. */

@@ -2,7 +2,7 @@
 // own, so there is nothing here to be cleaned up. No script can import this module; it sees what it needs of it through others.
 
 const said = { messages: [], log: [], deadline: undefined };
-let seed = "";
+let call;
 
 /** What `BaseChallenge` and `context.messaging` speak through. The promises are there for scripts that await them. */
 export const messaging = {
@@ -33,14 +33,25 @@ export function clearDeadline() {
   said.deadline = null;
 }
 
-export function privateSeed() {
-  return seed;
+/** The time of the call, in milliseconds. */
+export function now() {
+  return call.now;
 }
 
-/** Answers one call. Always a JSON text, whatever the script does, unless it is stopped. */
-export async function run(create, input) {
+export function privateSeed() {
+  return call.privateSeed;
+}
+
+/** Takes in what is asked, and makes the world of it that the script is to find from its first line on. */
+export function begin(input) {
+  call = JSON.parse(input);
+  install(call);
+}
+
+/** Answers the call. Always a JSON text, whatever the script does, unless it is stopped. */
+export async function run(create) {
   try {
-    return JSON.stringify({ done: await done(create, JSON.parse(input)) });
+    return JSON.stringify({ done: await done(create) });
   } catch (error) {
     if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
       return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
@@ -52,10 +63,8 @@ export async function run(create, input) {
   }
 }
 
-async function done(create, call) {
+async function done(create) {
   if (typeof create !== "function") throw new TypeError("the script doesn't export a function createChallenge");
-  seed = call.privateSeed;
-  install(call);
   const context = { messaging, challengeId: call.challenge.id, setDeadline, clearDeadline };
   const operator = await create(call.challenge.id, call.options, context);
   for (const name of ["join", "message", "serialize", "restore"]) {
@@ -129,7 +138,10 @@ function unfit(value, depth) {
   if (depth > 100) return " is nested too deeply, or contains itself";
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
-      const wrong = unfit(value[index], depth + 1);
+      const item = value[index];
+      // Most arrays are of finite numbers, and a call for each takes long.
+      if (typeof item === "number" && item - item === 0) continue;
+      const wrong = unfit(item, depth + 1);
       if (wrong !== undefined) return `[${index}]${wrong}`;
     }
     return undefined;
@@ -157,6 +169,12 @@ function install({ now, random }) {
     return sum >>> 0;
   };
   Math.random = () => (draw() * 2 ** 21 + (draw() >>> 11)) / 2 ** 53;
+  const log = (...values) => {
+    if (said.log.length < 100) said.log.push(values.map(told).join(" ").slice(0, 1000));
+  };
+  globalThis.console = { log, info: log, warn: log, error: log, debug: log, trace: log };
+  // A script that doesn't name it has none.
+  if (typeof Date === "undefined") return;
   const Real = Date;
   const Fixed = function (...given) {
     if (new.target === undefined) return new Real(now).toString();
@@ -169,10 +187,6 @@ function install({ now, random }) {
   Fixed.parse = Real.parse;
   Fixed.UTC = Real.UTC;
   globalThis.Date = Fixed;
-  const log = (...values) => {
-    if (said.log.length < 100) said.log.push(values.map(told).join(" ").slice(0, 1000));
-  };
-  globalThis.console = { log, info: log, warn: log, error: log, debug: log, trace: log };
 }
 
 /** A value as a person would want to read it in a log. */

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use arena_model::{Script, ScriptVersion};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::Problem;
-use crate::wire::{Failure, Loaded, Reply, Request, read_frame, write_frame};
+use crate::wire::{Loaded, Reply, Request, read_frame, write_frame};
 
 /// What one call of a script may take. Calls within them come to the same on every machine, but for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl Sandbox {
     /// Whether a script can be run, and of which of these files it is made.
     pub(crate) fn inspect(&self, files: &BTreeMap<String, String>) -> Result<Vec<String>, Vec<Problem>> {
         let request = Request::Load { name: None, files: files.clone() };
-        match self.with_worker(|worker, patience| worker.ask::<Loaded>(&request, patience)) {
+        match self.with_worker(|worker, patience| worker.load(&request, patience)) {
             Ok(Loaded::Fine(used)) => Ok(used),
             Ok(Loaded::Faulty(problems)) => Err(problems),
             Err(reason) => Err(vec![Problem::of("index", format!("can't be read: {reason}"))]),
@@ -99,20 +99,27 @@ impl Sandbox {
     }
 
     /// Runs one call.
-    pub(crate) fn call(&self, script: &Script, files: impl Fn() -> BTreeMap<String, String>, input: String) -> Reply {
+    pub(crate) fn call(
+        &self,
+        script: &Script,
+        files: impl Fn() -> BTreeMap<String, String>,
+        input: Box<RawValue>,
+    ) -> Reply {
         let name = script.version().to_string();
         let answered = self.with_worker(|worker, patience| {
             if !worker.scripts.contains(&script.version()) {
                 let load = Request::Load { name: Some(name.clone()), files: files() };
-                if let Loaded::Faulty(problems) = worker.ask::<Loaded>(&load, patience)? {
-                    let problem = problems.first().map(ToString::to_string).unwrap_or_default();
-                    return Ok(Reply::Failed(Failure { message: problem, ..Failure::default() }));
+                if let Loaded::Faulty(problems) = worker.load(&load, patience)? {
+                    return Ok(Reply::failed(problems.first().map(ToString::to_string).unwrap_or_default()));
                 }
                 worker.scripts.insert(script.version());
             }
-            worker.ask(&Request::Call { name: name.clone(), input }, patience)
+            let answer = worker.ask(&Request::Call { name: name.clone(), input }, patience)?;
+            // The text is the script's, if it wants: what isn't an answer is a fault of it, not of the worker.
+            let reply = serde_json::from_slice(&answer);
+            Ok(reply.unwrap_or_else(|error| Reply::failed(format!("the answer isn't one: {error}"))))
         });
-        answered.unwrap_or_else(|reason| Reply::Failed(Failure { message: reason.to_string(), ..Failure::default() }))
+        answered.unwrap_or_else(|reason| Reply::failed(reason.to_string()))
     }
 
     /// Takes a worker for a while. One that fails is ended.
@@ -190,7 +197,12 @@ impl Worker {
         Ok(worker)
     }
 
-    fn ask<T: DeserializeOwned>(&mut self, request: &Request, patience: Instant) -> Result<T, Broken> {
+    fn load(&mut self, request: &Request, patience: Instant) -> Result<Loaded, Broken> {
+        let answer = self.ask(request, patience)?;
+        serde_json::from_slice(&answer).map_err(|error| Broken::Ended(error.to_string()))
+    }
+
+    fn ask(&mut self, request: &Request, patience: Instant) -> Result<Vec<u8>, Broken> {
         let ended = |child: &mut Child| {
             let _ = child.kill();
             Broken::Ended(child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
@@ -198,9 +210,10 @@ impl Worker {
         if write_frame(&mut self.to, request).is_err() {
             return Err(ended(&mut self.child));
         }
-        let timed = Timed { from: &self.from, patience };
+        // There is one answer on its way, so nothing of another is lost with the buffer.
+        let timed = BufReader::new(Timed { from: &self.from, patience });
         match read_frame(timed) {
-            Ok(Some(frame)) => serde_json::from_slice(&frame).map_err(|error| Broken::Ended(error.to_string())),
+            Ok(Some(frame)) => Ok(frame),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Broken::Late(self.wall_ms)),
             Ok(None) | Err(_) => Err(ended(&mut self.child)),
         }

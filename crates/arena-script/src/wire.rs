@@ -11,6 +11,8 @@ use crate::{Limits, Problem};
 /// The longest frame that is taken: all files of a folder, escaped, or a call with a state that is as long as it may be.
 const FRAME_BYTES: usize = 64 << 20;
 
+const LENGTH_BYTES: usize = size_of::<u32>();
+
 /// What a worker is asked to do.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
@@ -27,8 +29,8 @@ pub(crate) enum Request {
     Call {
         /// Of which script.
         name: String,
-        /// The JSON that `session.js` reads.
-        input: String,
+        /// What `session.js` reads.
+        input: Box<RawValue>,
     },
 }
 
@@ -41,8 +43,8 @@ pub(crate) enum Loaded {
     Faulty(Vec<Problem>),
 }
 
-/// What comes of a call.
-#[derive(Debug, Serialize, Deserialize)]
+/// What comes of a call, in the words of `session.js`.
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Reply {
     /// What the script wants to be so from now on.
@@ -54,25 +56,13 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// The reply that `session.js` has written.
-    pub(crate) fn read(text: &str) -> Result<Reply, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct Written {
-            done: Option<Box<Done>>,
-            refused: Option<Refused>,
-            failed: Option<Failure>,
-        }
-        let written: Written = serde_json::from_str(text)?;
-        Ok(match written {
-            Written { done: Some(done), .. } => Reply::Done(done),
-            Written { refused: Some(refused), .. } => Reply::Refused(refused),
-            Written { failed, .. } => Reply::Failed(failed.unwrap_or_default()),
-        })
+    pub(crate) fn failed(message: impl Into<String>) -> Reply {
+        Reply::Failed(Failure { message: message.into(), ..Failure::default() })
     }
 }
 
 /// The end of a call that succeeded.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Done {
     pub(crate) status: Option<String>,
@@ -84,7 +74,7 @@ pub(crate) struct Done {
     pub(crate) handles: Option<Vec<String>>,
     pub(crate) messages: Vec<Said>,
     /// Absent: as it was. `null`: none.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present")]
     pub(crate) deadline: Option<Option<i64>>,
     pub(crate) log: Vec<String>,
 }
@@ -108,7 +98,7 @@ pub(crate) struct Attributed {
     pub(crate) kind: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct Said {
     /// `operator` or `chat`.
     pub(crate) channel: String,
@@ -117,7 +107,7 @@ pub(crate) struct Said {
     pub(crate) to: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct Refused {
     pub(crate) code: String,
     pub(crate) message: String,
@@ -131,18 +121,31 @@ pub(crate) struct Failure {
 }
 
 /// Writes one frame: its length as four bytes, then its JSON.
-pub(crate) fn write_frame(mut out: impl Write, content: &impl Serialize) -> io::Result<()> {
-    let mut frame = vec![0; 4];
+pub(crate) fn write_frame(out: impl Write, content: &impl Serialize) -> io::Result<()> {
+    let mut frame = vec![0; LENGTH_BYTES];
     serde_json::to_writer(&mut frame, content)?;
-    let length = u32::try_from(frame.len() - 4).map_err(|_| io::Error::other("the frame is too long"))?;
-    frame[..4].copy_from_slice(&length.to_le_bytes());
+    finish_frame(out, frame)
+}
+
+/// The same of a JSON text.
+pub(crate) fn write_text(out: impl Write, text: &str) -> io::Result<()> {
+    let mut frame = Vec::with_capacity(LENGTH_BYTES + text.len());
+    frame.resize(LENGTH_BYTES, 0);
+    frame.extend_from_slice(text.as_bytes());
+    finish_frame(out, frame)
+}
+
+/// Writes a frame that has room for its length.
+fn finish_frame(mut out: impl Write, mut frame: Vec<u8>) -> io::Result<()> {
+    let length = u32::try_from(frame.len() - LENGTH_BYTES).map_err(|_| io::Error::other("the frame is too long"))?;
+    frame[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
     out.write_all(&frame)?;
     out.flush()
 }
 
 /// Reads one frame; `None` at the end of all.
 pub(crate) fn read_frame(mut from: impl Read) -> io::Result<Option<Vec<u8>>> {
-    let mut length = [0; 4];
+    let mut length = [0; LENGTH_BYTES];
     match from.read_exact(&mut length) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         result => result?,

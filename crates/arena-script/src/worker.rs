@@ -12,12 +12,13 @@ use nix::libc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use serde_json::json;
 
-use crate::wire::{Failure, Loaded, Reply, Request, read_frame, write_frame};
+use crate::wire::{Failure, Loaded, Request, read_frame, write_frame, write_text};
 use crate::{Limits, Problem};
 
 pub(crate) use machine::importable;
-use machine::{Compiled, call, compile};
+use machine::{Answer, Compiled, call, compile};
 
 /// Memory beyond what a script may take: the engine, compiled scripts, the type stripper. An arena's allocator sets a GiB aside at once,
 /// without using it.
@@ -74,13 +75,16 @@ fn serve() -> io::Result<()> {
             Request::Limits(_) => return Err(io::Error::other("the limits are set once")),
             Request::Load { name, files } => write_frame(&mut to, &load(&mut scripts, name, &files))?,
             Request::Call { name, input } => {
-                let reply = match scripts.get(&name) {
-                    Some(script) => call(script, &input, &limits),
+                let answer = match scripts.get(&name) {
+                    Some(script) => call(script, input.get(), &limits),
                     None => {
-                        Reply::Failed(Failure { message: "the script isn't loaded".to_owned(), ..Failure::default() })
+                        Answer::Failed(Failure { message: "the script isn't loaded".to_owned(), ..Failure::default() })
                     }
                 };
-                write_frame(&mut to, &reply)?;
+                match answer {
+                    Answer::Written(text) => write_text(&mut to, &text)?,
+                    Answer::Failed(failure) => write_frame(&mut to, &json!({ "failed": failure }))?,
+                }
             }
         }
     }

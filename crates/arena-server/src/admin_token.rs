@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use arena_identity::ServerSecret;
 use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
@@ -49,6 +50,12 @@ impl AdminToken {
     /// The token itself, for its owner's eyes.
     pub fn reveal(&self) -> &str {
         &self.text
+    }
+
+    /// What shows whether two servers have the same token, and nothing else of it.
+    pub(crate) fn fingerprint(&self) -> String {
+        // Its fewest characters are more than a secret's fewest bytes.
+        ServerSecret::new(self.text.as_bytes()).map_or_else(|_| String::new(), |secret| secret.fingerprint())
     }
 
     /// Whether these are the headers of a request of the administrator's.

@@ -1,5 +1,6 @@
 //! What every handler is given.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use arena_engine::Engine;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     /// Made when it is first asked for.
     pub(crate) description: OnceLock<Description>,
+    /// Whether the server will stop soon: it serves, but shall be given nothing new.
+    pub(crate) draining: AtomicBool,
     /// Becomes true when the server stops: whoever waits for news answers then.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -61,6 +64,7 @@ impl Arena {
             rates,
             metrics,
             description: OnceLock::new(),
+            draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
         }))
     }

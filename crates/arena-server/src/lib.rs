@@ -30,6 +30,7 @@ pub use house::{House, HouseSeat};
 pub use secret::SecretFileError;
 pub use server::{ServeError, Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, LimitSettings, ScoringSettings, SessionSettings, Settings, SettingsError,
+    AuthSettings, ChallengeSettings, LimitSettings, NodeSettings, ScoringSettings, SessionSettings, Settings,
+    SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use arena_engine::Engine;
+use arena_engine::{Engine, EventCounts, Neighbours};
 use arena_model::Status;
 use arena_store::SessionFilter;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
@@ -93,8 +93,32 @@ impl Collector for Sessions {
             }
         }
         let bytes = ConstGauge::new(i64::try_from(self.0.store_bytes()).unwrap_or(i64::MAX));
-        let encoder =
+        let described =
             encoder.encode_descriptor("store_bytes", "Bytes of the store on the disk", None, bytes.metric_type())?;
-        bytes.encode(encoder)
+        bytes.encode(described)?;
+        let Some(neighbours) = self.0.neighbours() else { return Ok(()) };
+        let Neighbours { looks, conflicts, clock_behind_ms, events } = neighbours;
+        let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
+        let help = "How far this machine's clock is behind the database's, which counts";
+        let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
+        behind.encode(described)?;
+        let mut counts = vec![
+            ("journal_looks", "Looks at what other nodes have committed", looks),
+            ("conflicts", "Decisions that were taken anew because another node was faster", conflicts),
+        ];
+        if let Some(EventCounts { connected, sent, received }) = events {
+            let connected = ConstGauge::new(i64::from(connected));
+            let help = "1 while events are exchanged with other nodes, 0 while NATS is out of reach";
+            let described = encoder.encode_descriptor("nats_connected", help, None, connected.metric_type())?;
+            connected.encode(described)?;
+            counts.push(("events_sent", "Events sent to other nodes", sent));
+            counts.push(("events_received", "Events that came from other nodes", received));
+        }
+        for (name, help, count) in counts {
+            let count = ConstCounter::new(count);
+            let described = encoder.encode_descriptor(name, help, None, count.metric_type())?;
+            count.encode(described)?;
+        }
+        Ok(())
     }
 }

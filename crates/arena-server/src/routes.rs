@@ -181,14 +181,20 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 /// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// Turns banned addresses away, whatever they ask for, and counts answers by route.
+/// What tells of this process alone, whatever the store is like.
+const OF_THIS_PROCESS: [&str; 2] = [OPEN_TO_ALL, "/metrics"];
+
+/// Sees to it that what other nodes have written is known, turns banned addresses away, whatever they ask for, and counts answers by
+/// route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let started = tokio::time::Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("", MatchedPath::as_str);
     let method = request.method().clone();
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
-    let response = match address.map_or(Ok(()), |address| arena.engine.admit_address(address)) {
+    let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
+    let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
+    let response = match admitted {
         Ok(()) => next.run(request).await,
         Err(error) => ApiError::from(error).into_response(),
     };

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arena_engine::{Engine, Environment, Limits};
 use arena_model::ChallengeType;
 use arena_script::Sandbox;
-use arena_store::{FolderLock, Store, StoreError};
+use arena_store::{FolderLock, Store, StoreError, Terms};
 use axum::Router;
 use axum::http::{HeaderName, Method, Request, header};
 use hyper::body::Incoming;
@@ -126,19 +127,30 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let scoring = settings.scoring()?;
-        let (store, folder) = match &settings.database {
-            // The folder is still that of secrets and tournaments.
-            Some(database) => {
-                let folder = FolderLock::take(&settings.data)?;
-                (Store::connect(database.clone(), scoring).await?, Some(folder))
-            }
-            None => (Store::open(&settings.data, scoring)?, None),
+        let is_shared = settings.is_shared()?;
+        // With a database, the folder is still that of secrets and tournaments.
+        let (opened, folder) = match &settings.database {
+            Some(_) => (None, Some(FolderLock::take(&settings.data)?)),
+            None => (Some(Store::open(&settings.data, scoring.clone())?), None),
         };
         // From here on the folder is there and no other server's.
         let auth = Auth::start(&settings)?;
         let (admin_token, is_new) = match &settings.admin_token {
             Some(token) => (token.clone(), false),
             None => AdminToken::load_or_make(&settings.data)?,
+        };
+        let store = match (opened, &settings.database) {
+            (None, Some(database)) if is_shared => {
+                Store::join(database.clone(), scoring, &terms(auth.as_ref(), &admin_token)).await?
+            }
+            (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
+            (Some(store), _) => store,
+            (None, None) => unreachable!("what has no database has opened its folder"),
+        };
+        // All nodes live by one clock.
+        let environment = match store.nodes().cloned() {
+            Some(nodes) => environment.with_clock(move || nodes.now()),
+            None => environment,
         };
         let new_admin_token = is_new.then(|| admin_token.clone());
         let limits = Limits {
@@ -200,16 +212,32 @@ impl Server {
             tokio::join!(house.engine.keep_house(), forget_addresses);
         });
 
+        let mut follow_others = {
+            let arena = arena.clone();
+            tokio::spawn(async move { arena.engine.follow_others(arena.settings.nodes.nats.as_ref()).await })
+        };
+
         let connections = GracefulShutdown::new();
+        let told_to_stop = async {
+            shutdown.await;
+            let drain_ms = arena.settings.limits.drain_ms;
+            if drain_ms > 0 {
+                arena.draining.store(true, Ordering::SeqCst);
+                tracing::info!(drain_ms, "stopping in {drain_ms} ms; /ready says so from now on");
+                tokio::time::sleep(Duration::from_millis(drain_ms)).await;
+            }
+        };
         let died = tokio::select! {
             () = accept(&listener, &arena, &connections) => None,
-            () = shutdown => None,
+            () = told_to_stop => None,
+            _ = &mut follow_others => Some("follows other nodes"),
             _ = &mut keep_time => Some("watches the clock"),
             _ = &mut keep_house => Some("keeps house"),
         };
         drop(listener);
         keep_time.abort();
         keep_house.abort();
+        follow_others.abort();
         if let Some(watching) = watching {
             watching.abort();
         }
@@ -233,6 +261,15 @@ impl Server {
             None => Ok(()),
         }
     }
+}
+
+/// What nodes that share a database have to agree in: a key that one of them gives out has to open something at the others.
+fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> Terms {
+    let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
+    let mode = if auth.is_some() { "authentication" } else { "standalone" };
+    let terms =
+        [("mode (--auth)", mode.to_owned()), ("AUTH_SECRET", secret), ("ADMIN_TOKEN", admin_token.fingerprint())];
+    terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Loads the folders of challenges, if there are any. A faulty one is told in the log, and the server starts without it.

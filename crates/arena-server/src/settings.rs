@@ -6,6 +6,7 @@ use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
 use arena_store::{DatabaseUrl, DatabaseUrlError};
@@ -24,6 +25,8 @@ pub struct Settings {
     pub data: PathBuf,
     /// The Postgres database that holds the store; unset means that the data folder does.
     pub database: Option<DatabaseUrl>,
+    /// Whether other arenas use the same database, and how they hear of each other.
+    pub nodes: NodeSettings,
     /// Whether others than this machine may be listened to although anybody can claim to be anybody.
     pub trust_network: bool,
     /// Whether and how players prove who they are.
@@ -51,6 +54,7 @@ impl Default for Settings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 3001)),
             data: PathBuf::from("arena-data"),
             database: None,
+            nodes: NodeSettings::default(),
             trust_network: false,
             auth: AuthSettings::default(),
             admin_token: None,
@@ -81,6 +85,16 @@ fn default_challenges() -> Vec<ChallengeSettings> {
         challenge("food-catcher", &["win-rate", "consecutive"]),
         challenge("cherry-picker", &["win-rate", "consecutive"]),
     ]
+}
+
+/// Several arenas on one database: `shared` and `nats_url` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodeSettings {
+    /// Whether the database is shared with other arenas that are started so; without it, an arena has it for itself.
+    pub shared: bool,
+    /// The NATS server over which they tell each other that there is something new; it makes the database a shared one. Without it they
+    /// look four times a second.
+    pub nats: Option<NatsUrl>,
 }
 
 /// Whether and how players prove who they are: `[auth]` in `arena.toml`.
@@ -124,6 +138,9 @@ pub struct LimitSettings {
     pub signature_queue: NonZeroU16,
     /// How long a request may take to arrive, in milliseconds; an import, each piece of it.
     pub request_ms: u64,
+    /// How long the server goes on serving after it was told to stop, while `/ready` says that it will, in milliseconds: time for
+    /// whoever hands requests to it to see that and hand them to another one.
+    pub drain_ms: u64,
     /// How long requests under way may take when the server stops, in milliseconds.
     pub shutdown_ms: u64,
 }
@@ -143,6 +160,7 @@ impl Default for LimitSettings {
             connections: 50_000,
             signature_queue: const { NonZeroU16::new(256).expect("not 0") },
             request_ms: 30_000,
+            drain_ms: 0,
             shutdown_ms: 10_000,
         }
     }
@@ -274,12 +292,24 @@ pub enum SettingsError {
     /// The database can't be found so.
     #[error("database_url: {0}")]
     Database(#[from] DatabaseUrlError),
+    /// Events can't be exchanged so.
+    #[error("nats_url: {0}")]
+    Nats(#[from] NatsUrlError),
     /// Games can't be counted so.
     #[error("scoring: {0}")]
     Scoring(#[from] ScoringError),
     /// Where names are just claimed, a refusal would tell who claims one which name an opponent goes by.
     #[error("sessions: self_play = false needs authentication, or else joins could find out who the others are")]
     SelfPlayUnknowable,
+    /// There is nothing to share.
+    #[error("nodes share a database: --shared and --nats-url need --database-url")]
+    NothingToShare,
+    /// What is kept in one node's data folder isn't there at the others.
+    #[error(
+        "tournaments and uploaded agents are kept in the data folder of one arena, so nodes that share a database don't have any: start \
+         them at an arena of its own"
+    )]
+    TournamentsOfNodes,
     /// Nothing could be started.
     #[error("tournaments: there is no program to start agents with")]
     NoLauncher,
@@ -303,6 +333,8 @@ struct SettingsFile {
     listen: Option<SocketAddr>,
     data: Option<PathBuf>,
     database_url: Option<String>,
+    shared: Option<bool>,
+    nats_url: Option<String>,
     trust_network: Option<bool>,
     auth: Option<AuthSettings>,
     limits: Option<LimitSettings>,
@@ -334,6 +366,10 @@ impl Settings {
             listen: parsed.listen.unwrap_or(defaults.listen),
             data: parsed.data.unwrap_or(defaults.data),
             database: parsed.database_url.map(|url| url.parse()).transpose()?,
+            nodes: NodeSettings {
+                shared: parsed.shared.unwrap_or_default(),
+                nats: parsed.nats_url.map(|url| url.parse()).transpose()?,
+            },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
             auth: parsed.auth.unwrap_or_default(),
             admin_token: None,
@@ -344,6 +380,18 @@ impl Settings {
             scoring: parsed.scoring.unwrap_or_default(),
             tournaments: parsed.tournaments.unwrap_or_default(),
         })
+    }
+
+    /// Whether the store is shared with other nodes.
+    ///
+    /// # Errors
+    /// If it can't be.
+    pub(crate) fn is_shared(&self) -> Result<bool, SettingsError> {
+        match self.nodes.shared || self.nodes.nats.is_some() {
+            true if self.database.is_none() => Err(SettingsError::NothingToShare),
+            true if self.tournaments.enabled => Err(SettingsError::TournamentsOfNodes),
+            shared => Ok(shared),
+        }
     }
 
     /// The scoring that these settings ask for.
@@ -430,7 +478,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

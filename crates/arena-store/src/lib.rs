@@ -14,6 +14,7 @@ mod hiding;
 mod import;
 mod job;
 mod leagues;
+mod nodes;
 mod postgres;
 mod ranking;
 mod removal;
@@ -38,7 +39,8 @@ pub use leagues::{
     League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, LeagueSeat, Leagues,
     NewLeague, NewLeagueAgent,
 };
-pub use postgres::{DatabaseUrl, DatabaseUrlError, PostgresStore};
+pub use nodes::{Nodes, Terms};
+pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use users::{ProfileWrite, Recount, Totals};
@@ -190,6 +192,38 @@ pub enum StoreError {
         database: String,
         /// Where the other one is, as far as known.
         holder: String,
+    },
+    /// Other nodes have the database, and this arena wants it for itself.
+    #[error(
+        "the database {database} is shared by other nodes ({holder}): start this one as one of them, with --shared or --nats-url, or \
+         stop them first"
+    )]
+    TakenByNodes {
+        /// Which database.
+        database: String,
+        /// Where one of them is.
+        holder: String,
+    },
+    /// Another arena has the database for itself, and this one wants to share it.
+    #[error(
+        "another arena has the database {database} for itself ({holder}): stop it first; those that share a database are all started \
+         with --shared or --nats-url"
+    )]
+    TakenAlone {
+        /// Which database.
+        database: String,
+        /// Where the other one is.
+        holder: String,
+    },
+    /// The nodes that share the database have agreed in something else.
+    #[error(
+        "the nodes that share the database {database} have another {what}; give all of them the same, or stop them first"
+    )]
+    Differs {
+        /// Which database.
+        database: String,
+        /// In what.
+        what: String,
     },
     /// While the connection was lost, another arena has had the database: what is in memory here isn't true any more.
     #[error("another arena has used the database {database} meanwhile; start this one again")]

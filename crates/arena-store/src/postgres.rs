@@ -1,14 +1,14 @@
-//! The Postgres store: a database that one arena at a time writes to, on one connection that holds a lock, and reads from on
-//! several.
+//! The Postgres store: a database that an arena writes to on one connection, which holds a lock, and reads from on several.
 //!
 //! A transition is a transaction with the row of its session locked and its version compared; a unique index on the places of
-//! messages holds the line besides. Counts and leaderboards are mirrored in memory, which is right because nobody else
-//! writes: the lock belongs to the connection that writes, and a connection that comes after it first looks whether
-//! anybody else has had the database in between.
+//! messages holds the line besides. Counts and leaderboards are mirrored in memory. Where one arena has the database alone, that is
+//! right because nobody else writes: the lock belongs to the connection that writes, and a connection that comes after it first
+//! looks whether anybody else has had the database in between. Where several share it, the mirrors follow the journal (`journal.rs`).
 
 mod administration;
 mod batch;
 mod connection;
+mod journal;
 mod plan;
 mod reading;
 mod standings;
@@ -19,37 +19,63 @@ mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use arena_model::{
     Channel, ChatMessage, InviteCode, Scoring, Script, ScriptVersion, Session, SessionId, Status, Timestamp,
     UserProfile,
 };
 use futures_util::FutureExt;
-use parking_lot::RwLock;
 
 use self::batch::read_answer;
-use self::connection::{Holder, Numbers, read_counts};
+use self::connection::{Holder, Numbers, arena_id, read_counts, read_counts_and_place};
+pub use self::journal::Changes;
+use self::journal::{Look, look};
 use self::reading::Readers;
+use self::text::encode;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 use self::users::{find_user, user_no, write_profile};
 use self::writer::{Mirror, Writer};
 use crate::export::EndingNo;
 use crate::import::{ImportedSession, Taken};
+use crate::nodes::{Nodes, Terms};
+use crate::ranking::Rankings;
 use crate::rows::{Columns, SESSION_COLUMNS, channel_number, read_message, read_session};
-use crate::scripts::read_script;
+use crate::scripts::{FORGET, read_script};
 use crate::standings::read_or_pass_over;
 use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
 
 /// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
 const READ_BYTES: i64 = 1024 * 1024;
 
-/// The store in one schema of a database. Only one process at a time has it.
+/// The store in one schema of a database. One process has it alone, or several share it.
 pub struct PostgresStore {
     readers: Readers,
     writer: Writer,
     mirror: Mirror,
+    /// What there is where others write too.
+    shared: Option<Shared>,
     /// Held by whoever reads a leaderboard into memory.
     loading: tokio::sync::Mutex<()>,
+}
+
+/// What a store needs whose database others write to as well.
+struct Shared {
+    nodes: Arc<Nodes>,
+    /// Who has the database: as long as it is these nodes, all that is written stands in the journal.
+    holder: String,
+    database: DatabaseUrl,
+    /// Looks at the journal.
+    looks: Readers,
+    followed: tokio::sync::Mutex<Followed>,
+}
+
+/// How far the journal has been read.
+struct Followed {
+    /// The last number.
+    n: i64,
+    /// What has been read but not been told, because reading broke off.
+    untold: Changes,
 }
 
 /// The columns of a session in the table that is called `s`.
@@ -78,17 +104,84 @@ impl PostgresStore {
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let holder = Holder::take(&database).await?;
         standings::follow_scoring(&holder.client, &scoring).await?;
-        let mirror = Mirror {
-            counts: Arc::new(RwLock::new(read_counts(&holder.client).await?)),
-            scoring: Arc::new(scoring),
-            rankings: Arc::default(),
-            ended: Arc::default(),
-            bytes: Arc::default(),
-        };
+        let mirror = Mirror::of(read_counts(&holder.client).await?, scoring, Rankings::default());
         let numbers = Numbers::read(&holder.client).await?;
         let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
-        let writer = Writer::start(database, holder, numbers, mirror.clone());
-        Ok(PostgresStore { readers, writer, mirror, loading: tokio::sync::Mutex::new(()) })
+        let writer = Writer::start(database, holder, numbers, mirror.clone(), None);
+        Ok(PostgresStore { readers, writer, mirror, shared: None, loading: tokio::sync::Mutex::new(()) })
+    }
+
+    /// Takes the database together with others that are started so, and makes the tables in it if need be. The first of them says by
+    /// its `terms` and its scoring what the others have to agree in. Must be called on a runtime, as [`PostgresStore::connect`].
+    ///
+    /// # Errors
+    /// As [`PostgresStore::connect`]; and if an arena has the database for itself, or the others don't agree.
+    pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<PostgresStore, StoreError> {
+        let node = uuid::Uuid::new_v4().to_string();
+        let mut holder = Holder::join(&database, &node, &scoring, terms).await?;
+        let (counts, n) = read_counts_and_place(&mut holder.client).await?;
+        let mirror = Mirror::of(counts, scoring, Rankings::that_others_move());
+        let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));
+        let numbers = Numbers::read(&holder.client).await?;
+        let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
+        let shared = Shared {
+            nodes: Arc::clone(&nodes),
+            holder: holder.name.clone(),
+            looks: Readers::for_looks(&database, Arc::clone(&mirror.ended))?,
+            database: database.clone(),
+            followed: tokio::sync::Mutex::new(Followed { n, untold: Changes::default() }),
+        };
+        let writer = Writer::start(database, holder, numbers, mirror.clone(), Some(nodes));
+        let loading = tokio::sync::Mutex::new(());
+        let store = PostgresStore { readers, writer, mirror, shared: Some(shared), loading };
+        // So that it is known what time it is.
+        store.follow().await?;
+        Ok(store)
+    }
+
+    pub(crate) fn nodes(&self) -> Option<&Arc<Nodes>> {
+        self.shared.as_ref().map(|shared| &shared.nodes)
+    }
+
+    /// Reads what others have changed since the last call, and makes counts and leaderboards follow.
+    pub(crate) async fn follow(&self) -> Result<Changes, StoreError> {
+        let Some(shared) = &self.shared else { return Ok(Changes::default()) };
+        let mut followed = shared.followed.lock().await;
+        loop {
+            let sent = Instant::now();
+            let rows = shared.looks.query(&look(), &[&followed.n]).await?;
+            let Look { holder, now_ms, entries, is_full } = Look::read(&rows)?;
+            shared.nodes.clock.read(sent, Instant::now(), now_ms);
+            if holder.as_deref() != Some(&*shared.holder) {
+                let error = StoreError::Superseded { database: shared.database.to_string() };
+                *self.mirror.ended.write() = Some(error.clone());
+                return Err(error);
+            }
+            if entries.first().is_some_and(|first| first.n != followed.n + 1) {
+                // What was in between is forgotten.
+                let (counts, n) = read_counts_and_place(&mut *self.readers.connection().await?).await?;
+                followed.n = n;
+                *self.mirror.counts.write() = counts;
+                self.mirror.rankings.forget_all();
+                followed.untold.everything = true;
+                return Ok(std::mem::take(&mut followed.untold));
+            }
+            let moved = entries.iter().flat_map(|entry| entry.news.users.iter().copied()).collect();
+            let moved = self.read_moves(moved).await?;
+            // From here to the next look nothing is waited for, so that whoever is broken off has done all or nothing.
+            self.mirror.rankings.place(&moved);
+            for entry in entries {
+                followed.n = entry.n;
+                self.mirror.counts.write().apply(&entry.delta);
+                // What this node has changed itself, it knows.
+                if entry.node != shared.nodes.node() {
+                    followed.untold.add(&entry.news);
+                }
+            }
+            if !is_full {
+                return Ok(std::mem::take(&mut followed.untold));
+            }
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -272,6 +365,10 @@ impl PostgresStore {
         keep.await
     }
 
+    pub(crate) async fn forget_scripts(&self) -> Result<u64, CommitError> {
+        self.writer.write(|writing| async move { Ok(writing.client().execute(FORGET, &[]).await?) }.boxed()).await
+    }
+
     pub(crate) async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
         let sql = "SELECT source FROM scripts WHERE version = $1";
         let found = self.readers.query(sql, &[&version.to_string()]).await?;
@@ -291,6 +388,8 @@ impl PostgresStore {
     ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
         self.writer.write(move |writing| {
             async move {
+                let locked = [encode(profile.user_id.as_str()).into_owned()];
+                writing.lock_users(&locked).await?;
                 let known = find_user(writing.client(), &profile.user_id).await?;
                 // A user who is only known for having played may still be told of.
                 let blank = UserProfile::of(profile.user_id.clone());
@@ -304,6 +403,7 @@ impl PostgresStore {
                 let benchmark = i64::from(profile.is_benchmark);
                 let sql = "UPDATE users SET benchmark = $2 WHERE no = $1";
                 writing.client().execute(sql, &[&no, &benchmark]).await?;
+                writing.news.administration = profile.is_benchmark;
                 Ok(Taken::New)
             }
             .boxed()

@@ -40,6 +40,9 @@ pub(crate) struct Rankings {
     all: RwLock<HashMap<Ranked, Entry>>,
     /// Rankings begun so far.
     begun: AtomicU64,
+    /// Whether others move players, so that only where a player stands now is known, not where it stood. Where it stands here is
+    /// remembered then, which more than doubles what a ranking takes.
+    others_move: bool,
 }
 
 /// Which beginning of a ranking: what was read for one that was forgotten since is of no use to the next.
@@ -55,8 +58,15 @@ struct Entry {
 
 enum State {
     /// Being read from the store; what moves meanwhile is made up for when that is done.
-    Loading(Vec<Move>),
+    Loading(Vec<Change>),
     Ready(Ranking),
+}
+
+/// What becomes of a player in a ranking.
+enum Change {
+    Moves(Move),
+    /// From wherever it stands.
+    Stands(i64, Option<f64>),
 }
 
 /// A page of a ranking: users by their numbers, and how many there are on all pages.
@@ -67,6 +77,11 @@ pub(crate) struct RankingPage {
 }
 
 impl Rankings {
+    /// Rankings in which players are placed, see [`Rankings::place`].
+    pub(crate) fn that_others_move() -> Rankings {
+        Rankings { others_move: true, ..Rankings::default() }
+    }
+
     /// A page, if the ranking is in memory.
     pub(crate) fn page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Option<RankingPage> {
         let all = self.all.read();
@@ -92,9 +107,9 @@ impl Rankings {
         let mut all = self.all.write();
         let Some(entry) = all.get_mut(ranked).filter(|entry| entry.beginning == beginning) else { return };
         if let State::Loading(moves) = &mut entry.ranking {
-            let mut ranking = Ranking::of(keys);
+            let mut ranking = Ranking::of(keys, self.others_move);
             for one in std::mem::take(moves) {
-                ranking.apply(one);
+                ranking.change(one);
             }
             entry.ranking = State::Ready(ranking);
         }
@@ -114,8 +129,23 @@ impl Rankings {
         let mut all = self.all.write();
         for (ranked, one) in moves {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
-                Some(State::Loading(moves)) => moves.push(*one),
+                Some(State::Loading(moves)) => moves.push(Change::Moves(*one)),
                 Some(State::Ready(ranking)) => ranking.apply(*one),
+                None => {}
+            }
+        }
+    }
+
+    /// Puts players where they stand now, wherever they stood before.
+    pub(crate) fn place(&self, places: &[(Ranked, i64, Option<f64>)]) {
+        if places.is_empty() {
+            return;
+        }
+        let mut all = self.all.write();
+        for (ranked, user, key) in places {
+            match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
+                Some(State::Loading(moves)) => moves.push(Change::Stands(*user, *key)),
+                Some(State::Ready(ranking)) => ranking.place(*user, *key),
                 None => {}
             }
         }
@@ -146,14 +176,33 @@ fn key(value: f64, user: i64) -> Key {
 struct Ranking {
     chunks: Vec<Vec<Key>>,
     len: u64,
+    /// By user, what it is sorted by; where that has to be known.
+    by_user: Option<HashMap<i64, f64>>,
 }
 
 impl Ranking {
-    fn of(keys: Vec<(f64, i64)>) -> Ranking {
+    fn of(keys: Vec<(f64, i64)>, others_move: bool) -> Ranking {
+        let by_user = others_move.then(|| keys.iter().map(|(value, user)| (*user, *value)).collect());
         let mut keys: Vec<Key> = keys.into_iter().map(|(value, user)| key(value, user)).collect();
         keys.sort_unstable();
         let len = keys.len() as u64;
-        Ranking { chunks: keys.chunks(CHUNK).map(<[Key]>::to_vec).collect(), len }
+        Ranking { chunks: keys.chunks(CHUNK).map(<[Key]>::to_vec).collect(), len, by_user }
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Moves(one) => self.apply(one),
+            Change::Stands(user, key) => self.place(user, key),
+        }
+    }
+
+    fn place(&mut self, user: i64, to: Option<f64>) {
+        let Some(by_user) = &mut self.by_user else { return };
+        let from = match to {
+            Some(to) => by_user.insert(user, to),
+            None => by_user.remove(&user),
+        };
+        self.apply(Move { user, from, to });
     }
 
     /// The chunk in which a key stands or would stand.
@@ -271,10 +320,13 @@ mod tests {
             }
             // What was read may hold the moves already.
             let read = if early { read } else { plain.iter().map(|(user, value)| (*value, *user)).collect() };
-            let mut ranking = Ranking::of(read);
+            let mut ranking = Ranking::of(read.clone(), false);
+            let mut placed = Ranking::of(read, true);
             for one in moved {
                 ranking.apply(one);
+                placed.place(one.user, one.to);
             }
+            prop_assert_eq!(&placed.chunks.concat(), &ranking.chunks.concat());
             let mut sorted: Vec<(f64, i64)> = plain.iter().map(|(user, value)| (-*value, *user)).collect();
             sorted.sort_by(|a, b| a.partial_cmp(b).expect("numbers"));
             let expected: Vec<i64> = sorted.iter().skip(offset as usize).take(50).map(|(_, user)| *user).collect();

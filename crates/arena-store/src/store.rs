@@ -11,9 +11,9 @@ use arena_model::{
 use futures_util::future::Either;
 
 use crate::{
-    AuditEntry, AuditNo, Ban, BanSubject, Commit, CommitError, DatabaseUrl, Due, EndingNo, ImportedSession, Page,
-    PostgresStore, ProfileWrite, Recount, SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer,
-    StoredSession, Taken, Totals,
+    AuditEntry, AuditNo, Ban, BanSubject, Changes, Commit, CommitError, DatabaseUrl, Due, EndingNo, ImportedSession,
+    Nodes, Page, PostgresStore, ProfileWrite, Recount, SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer,
+    StoredSession, Taken, Terms, Totals,
 };
 
 /// Where an arena keeps everything that it remembers.
@@ -39,6 +39,34 @@ impl Store {
     /// If the database can't be reached or used, another arena uses it, or a newer program made what is in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<Store, StoreError> {
         Ok(Store::Postgres(Box::new(PostgresStore::connect(database, scoring).await?)))
+    }
+
+    /// Opens the store in a Postgres database together with other arenas, as [`PostgresStore::join`] does.
+    ///
+    /// # Errors
+    /// As [`Store::connect`]; and if an arena has the database for itself, or those that share it don't agree.
+    pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<Store, StoreError> {
+        Ok(Store::Postgres(Box::new(PostgresStore::join(database, scoring, terms).await?)))
+    }
+
+    /// The nodes that the store is shared with, this one among them; `None` where it is this process's alone.
+    pub fn nodes(&self) -> Option<&Arc<Nodes>> {
+        match self {
+            Store::Sqlite(_) => None,
+            Store::Postgres(store) => store.nodes(),
+        }
+    }
+
+    /// What other nodes have changed since the last call, of which there is nothing if the store isn't shared. Counts and leaderboards
+    /// follow by themselves. On return, all is known that was committed before the call; it costs what has changed.
+    ///
+    /// # Errors
+    /// If the store can't be read: then nothing is lost, and the next call tells.
+    pub async fn follow(&self) -> Result<Changes, StoreError> {
+        match self {
+            Store::Sqlite(_) => Ok(Changes::default()),
+            Store::Postgres(store) => store.follow().await,
+        }
     }
 
     /// How many bytes the store takes on the disk: its log included for SQLite, for Postgres its tables and indexes, as of the last
@@ -483,6 +511,20 @@ impl Store {
         match self {
             Store::Sqlite(store) => store.keep_script(script).await,
             Store::Postgres(store) => store.keep_script(script).await,
+        }
+    }
+
+    /// Removes the scripts that no session is played by any more, and says how many. A script is kept before its first session is there,
+    /// so this is for the start of an arena, before sessions are created. Where the store is shared others may create some, and nothing
+    /// is removed.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn forget_scripts(&self) -> Result<u64, CommitError> {
+        match self {
+            _ if self.nodes().is_some() => Ok(0),
+            Store::Sqlite(store) => store.forget_scripts().await,
+            Store::Postgres(store) => store.forget_scripts().await,
         }
     }
 

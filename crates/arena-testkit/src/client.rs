@@ -14,6 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     address: SocketAddr,
+    patience: Duration,
 }
 
 /// An answer as it came.
@@ -63,7 +64,12 @@ impl Answer {
 impl Client {
     /// A client of the server at `address`.
     pub fn new(address: SocketAddr) -> Client {
-        Client { address }
+        Client { address, patience: PATIENCE }
+    }
+
+    /// The same client, which waits for so long.
+    pub fn patient_for(self, patience: Duration) -> Client {
+        Client { patience, ..self }
     }
 
     /// The server's address.
@@ -88,6 +94,20 @@ impl Client {
 
     /// Any request whose head is well-formed.
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.try_request(method, path, headers, body).expect("an answer")
+    }
+
+    /// [`Client::request`] to a server that may be gone, or go meanwhile.
+    ///
+    /// # Errors
+    /// If there is no connection, or no answer in time.
+    pub fn try_request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Answer> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n");
         for (name, value) in headers {
             let _ = write!(head, "{name}: {value}\r\n");
@@ -96,7 +116,7 @@ impl Client {
             let _ = write!(head, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         }
         head.push_str("\r\n");
-        self.raw(&[head.as_bytes(), body].concat()).expect("an answer")
+        self.raw(&[head.as_bytes(), body].concat())
     }
 
     /// Any bytes, and the answer to them.
@@ -117,8 +137,8 @@ impl Client {
     /// If it takes none.
     pub fn connect(&self) -> std::io::Result<TcpStream> {
         let stream = TcpStream::connect(self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(self.patience))?;
+        stream.set_write_timeout(Some(self.patience))?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -155,12 +175,20 @@ impl Client {
 
     /// Opens an event stream with a header.
     pub fn stream_with(&self, path: &str, header: Option<(&str, &str)>) -> EventStream {
-        let mut stream = self.connect().expect("a connection");
+        self.try_stream(path, header).expect("a stream")
+    }
+
+    /// [`Client::stream_with`] of a server that may be gone.
+    ///
+    /// # Errors
+    /// If there is no connection, or no head of an answer in time.
+    pub fn try_stream(&self, path: &str, header: Option<(&str, &str)>) -> std::io::Result<EventStream> {
+        let mut stream = self.connect()?;
         let header = header.map(|(name, value)| format!("{name}: {value}\r\n")).unwrap_or_default();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: arena\r\n{header}\r\n").expect("a request is sent");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: arena\r\n{header}\r\n")?;
         let mut reader = BufReader::new(stream);
-        let (status, headers) = read_head(&mut reader).expect("a head");
-        EventStream { status, headers, reader, pending: Vec::new() }
+        let (status, headers) = read_head(&mut reader)?;
+        Ok(EventStream { status, headers, reader, pending: Vec::new() })
     }
 }
 

@@ -1,7 +1,10 @@
 //! What the tests of the arena share: a manual clock, seeded randomness, twins that differ in a secret, players with keys,
-//! a server on a free port, a plain HTTP client that hides nothing, databases and message servers, and a Python with packages.
+//! a server on a free port, a plain HTTP client that hides nothing, a checker of what clients saw, databases and message servers,
+//! and a Python with packages.
 
 mod client;
+mod dice;
+pub mod history;
 mod host;
 mod lab;
 mod nats;
@@ -11,6 +14,7 @@ mod python;
 mod twins;
 
 pub use client::{Answer, Client, EventStream};
+pub use dice::Dice;
 pub use host::Host;
 pub use lab::Lab;
 pub use nats::NatsServer;

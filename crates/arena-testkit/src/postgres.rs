@@ -30,6 +30,8 @@ pub struct Postgres {
     /// Who watches over the server, and the pipe by which it knows that we are there.
     watcher: Option<(Child, ChildStdin)>,
     schemas: AtomicU32,
+    /// Whether connections can be encrypted.
+    has_certificate: bool,
 }
 
 impl Postgres {
@@ -44,6 +46,18 @@ impl Postgres {
     /// # Panics
     /// If Postgres isn't installed, or doesn't start.
     pub fn start() -> Postgres {
+        Postgres::start_as(false)
+    }
+
+    /// A cluster of one's own that encrypts connections if it is asked to. Its certificate is for `localhost`, and for no address.
+    ///
+    /// # Panics
+    /// As [`Postgres::start`]; or if there is no `openssl`, on which Debian's package depends.
+    pub fn start_with_certificate() -> Postgres {
+        Postgres::start_as(true)
+    }
+
+    fn start_as(has_certificate: bool) -> Postgres {
         let folder = tempfile::Builder::new().prefix("arena-postgres-").tempdir().expect("a temp folder").keep();
         let programs = programs();
         let (data, password) = (folder.join("data"), folder.join("password"));
@@ -57,10 +71,20 @@ impl Postgres {
         initdb.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync"]);
         initdb.args(["--username", USER.0]).arg("--pwfile").arg(&password).arg("--pgdata").arg(&data);
         run(&mut initdb);
+        if has_certificate {
+            let mut openssl = as_postgres(Path::new("openssl"));
+            openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
+            openssl.args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]);
+            openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+            openssl.arg("-keyout").arg(data.join("server.key")).arg("-out").arg(data.join("server.crt"));
+            run(&mut openssl);
+            run(Command::new("cp").arg(data.join("server.crt")).arg(folder.join("certificate.pem")));
+        }
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
-        let mut postgres = Postgres { folder, programs, port, watcher: None, schemas: AtomicU32::new(0) };
+        let mut postgres =
+            Postgres { folder, programs, port, watcher: None, schemas: AtomicU32::new(0), has_certificate };
         postgres.start_again();
         postgres
     }
@@ -70,6 +94,9 @@ impl Postgres {
         let mut server = as_postgres(&self.programs.join("postgres"));
         server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder).args(["-h", "127.0.0.1", "-p"]);
         server.arg(self.port.to_string()).args(["-c", "max_connections=200", "-c", "shared_buffers=32MB"]);
+        if self.has_certificate {
+            server.args(["-c", "ssl=on"]);
+        }
         let log = fs::File::create(self.folder.join("log")).expect("a file");
         let mut watcher = Command::new("sh");
         watcher.args(["-c", WATCH, "sh"]).arg(&self.folder).arg(server.get_program()).args(server.get_args());
@@ -92,10 +119,20 @@ impl Postgres {
         self.end(true);
     }
 
+    /// Whether the server was started, and not stopped since.
+    pub fn is_started(&self) -> bool {
+        self.watcher.is_some()
+    }
+
     /// Sends the server a signal.
     pub fn signal(&self, signal: &str) {
-        let pid = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
-        run(Command::new("kill").arg(signal).arg(pid.lines().next().expect("a process id")));
+        run(Command::new("kill").arg(signal).arg(self.pid().to_string()));
+    }
+
+    /// The server's process, the parent of all others.
+    pub fn pid(&self) -> u32 {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
+        file.lines().next().and_then(|line| line.parse().ok()).expect("a process id")
     }
 
     fn end(&mut self, keep: bool) {
@@ -123,6 +160,11 @@ impl Postgres {
     pub fn url(&self, parameters: &str) -> String {
         let (user, password) = (USER.0, USER.1.replace(' ', "%20"));
         format!("postgres://{user}:{password}@127.0.0.1:{}/postgres{parameters}", self.port)
+    }
+
+    /// The file with its certificate, if it has one.
+    pub fn certificate(&self) -> PathBuf {
+        self.folder.join("certificate.pem")
     }
 
     /// Its port on 127.0.0.1.

@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::Client;
+use arena_testkit::{Client, Dice};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -123,31 +123,6 @@ impl Tally {
         self.acknowledged += book.games.iter().flat_map(Game::writes).filter(acknowledged).count();
         self.sessions += book.games.iter().filter(|game| game.session.is_some()).count();
         self.ended_sessions += book.games.iter().filter(|game| game.settled).count();
-    }
-}
-
-/// Seeded randomness (SplitMix64): same seed, same plans.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.roll() % bound
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn fork(&mut self) -> Dice {
-        Dice(self.roll())
     }
 }
 

@@ -28,6 +28,7 @@ pub fn arena(args: &[&str]) -> Command {
         "ADMIN_TOKEN",
         "PORT",
         "DATABASE_URL",
+        "NATS_URL",
     ];
     for name in ours.iter().chain(&proxies) {
         command.env_remove(name);

@@ -1,6 +1,7 @@
 //! What happens unasked, on a clock that the test turns.
 
 mod bell;
+mod nodes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 
 use bell::Bell;
 
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     self_play: true,
     channel_messages: 1000,
     spectators_chat: false,
@@ -33,7 +34,7 @@ async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
     create_of(engine, "psi").await
 }
 
-async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
+pub(crate) async fn create_of(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
     let request = Create { challenge: challenge.to_owned(), options: Map::new() };
     let respond = Box::new(|written: &arena_engine::Written<'_>| {
         let invites: Vec<String> = written.session.facts.invites.iter().map(ToString::to_string).collect();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, Proxy, RegExp, RegExpCompiler, TypedArrays};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver, bundle::Bundle};
-use rquickjs::{Context, Ctx, Error, Function, Module, Object, Runtime, WriteOptions};
+use rquickjs::{Context, Ctx, Error, Function, Module, Object, Runtime, Value, WriteOptions};
 
 use super::strip::strip;
 use crate::wire::{Failure, Reply};
@@ -16,21 +16,52 @@ use crate::{Limits, Problem};
 /// shows when memory is tidied up, and no `Performance`, which reads a clock.
 type World = (RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promise, Date);
 
+/// The same without what few scripts name, and what is a third of the cost of a world.
+type PlainWorld = (RegExpCompiler, RegExp, Json, Proxy, MapSet, Promise);
+
+/// What a script has to name to find out in which of the two it is. There is no other way: modules are strict, so nothing but
+/// `globalThis` hands out the global object, and nothing else that is built in makes dates or typed arrays.
+const NOT_PLAIN: [&str; 18] = [
+    "ArrayBuffer",
+    "Atomics",
+    "BigInt64Array",
+    "BigUint64Array",
+    "DataView",
+    "Date",
+    "Float16Array",
+    "Float32Array",
+    "Float64Array",
+    "Int16Array",
+    "Int32Array",
+    "Int8Array",
+    "SharedArrayBuffer",
+    "Uint16Array",
+    "Uint32Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    GLOBAL,
+];
+
+/// The name of the global object.
+const GLOBAL: &str = "globalThis";
+
 /// Our modules: names under which they are imported, and texts.
-const OURS: [(&str, &str); 6] = [
-    ("arena:session", include_str!("../../assets/session.js")),
+const OURS: [(&str, &str); 5] = [
+    (SESSION, include_str!("../../assets/session.js")),
     ("@specarena/engine/types", include_str!("../../assets/types.js")),
     ("@specarena/engine/utils", include_str!("../../assets/utils.js")),
     ("@specarena/engine/challenge-design/BaseChallenge", include_str!("../../assets/base-challenge.js")),
     ("prando", include_str!("../../assets/prando.js")),
-    (HOST, include_str!("../../assets/host.js")),
 ];
 
 /// The module that is called.
-const HOST: &str = "arena:host";
+const SESSION: &str = "arena:session";
 
-/// By this name `arena:host` imports the script itself.
+/// By this name the script itself is imported.
 const SCRIPT: &str = "arena:script";
+
+/// How `session.js` begins the answer of a script that failed.
+const FAILED: &str = "{\"failed\":";
 
 /// What begins so is between our modules.
 const PRIVATE: &str = "arena:";
@@ -53,6 +84,8 @@ pub(super) struct Compiled {
     lines: BTreeMap<String, Vec<u32>>,
     /// The file that exports `createChallenge`.
     entry: String,
+    /// Whether it names nothing of [`NOT_PLAIN`].
+    is_plain: bool,
 }
 
 impl Compiled {
@@ -76,6 +109,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<
         }
     };
     let (mut resolved, mut codes, mut lines) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut is_plain = true;
     let (mut problems, mut seen) = (Vec::new(), BTreeSet::from([entry.clone()]));
     let mut open = VecDeque::from([entry.clone()]);
     while let Some(file) = open.pop_front() {
@@ -98,6 +132,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<
                 continue;
             }
         };
+        is_plain &= NOT_PLAIN.iter().all(|name| !stripped.globals.contains(*name));
         for (name, line) in stripped.imports {
             if importable().any(|ours| ours == name) {
                 continue;
@@ -132,7 +167,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<
         }
     }
     if problems.is_empty() {
-        Ok(Compiled { bytecodes: Box::leak(bytecodes.into_boxed_slice()), resolved, lines, entry })
+        Ok(Compiled { bytecodes: Box::leak(bytecodes.into_boxed_slice()), resolved, lines, entry, is_plain })
     } else {
         Err(problems)
     }
@@ -181,7 +216,7 @@ impl Resolver for Names {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String, Error> {
-        // A call begins with an import that comes from nowhere.
+        // A call begins with imports that come from nowhere.
         let from_ours = base.is_empty() || OURS.iter().any(|(ours, _)| *ours == base);
         if from_ours && name == SCRIPT {
             return Ok(self.entry.clone());
@@ -276,8 +311,16 @@ fn traced(text: &str, lines: &BTreeMap<String, Vec<u32>>) -> String {
     out
 }
 
+/// What comes of a call.
+pub(super) enum Answer {
+    /// The text of a [`Reply`], as `session.js` has written it. Nobody has looked at it: a script can make anything of it.
+    Written(String),
+    /// The script failed.
+    Failed(Failure),
+}
+
 /// Runs one call in a world of its own: nothing of it is left afterwards but the answer.
-pub(super) fn call(script: &Compiled, input: &str, limits: &Limits) -> Reply {
+pub(super) fn call(script: &Compiled, input: &str, limits: &Limits) -> Answer {
     let is_spent = Rc::new(Cell::new(false));
     let (mut ticks, most) = (0, limits.ticks);
     let spent = Rc::clone(&is_spent);
@@ -294,26 +337,33 @@ pub(super) fn call(script: &Compiled, input: &str, limits: &Limits) -> Reply {
         })));
         let names = Names { entry: script.entry.clone(), resolved: Rc::clone(&script.resolved) };
         runtime.set_loader(names, Bundled(script.bytecodes));
-        let context = Context::custom::<World>(&runtime)?;
+        let context = match script.is_plain {
+            true => Context::custom::<PlainWorld>(&runtime)?,
+            false => Context::custom::<World>(&runtime)?,
+        };
         Ok((runtime, context))
     };
     let failed =
-        |message: String, stack: String| Reply::Failed(Failure { message, stack: traced(&stack, &script.lines) });
+        |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.lines) });
     let (_runtime, context) = match world() {
         Ok(world) => world,
         Err(error) => return failed(format!("the engine can't be started: {error}"), String::new()),
     };
-    let reply = context.with(|ctx| {
-        let answer = Module::import(&ctx, HOST)
-            .and_then(|loaded| loaded.finish::<Object<'_>>())
-            .and_then(|host| host.get::<_, Function<'_>>("call"))
-            .and_then(|function| function.call::<_, rquickjs::Promise<'_>>((input,)))
-            .and_then(|promise| promise.finish::<String>());
-        match answer {
-            Ok(answer) => match Reply::read(&answer) {
-                Ok(reply) => reply,
-                Err(error) => failed(format!("the answer isn't one: {error}"), String::new()),
+    let answer = context.with(|ctx| {
+        let answered = || -> Result<String, Error> {
+            let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
+            // The world's time and randomness have to be there before the script's first line.
+            session.get::<_, Function<'_>>("begin")?.call::<_, ()>((input,))?;
+            let exports: Object<'_> = Module::import(&ctx, SCRIPT)?.finish()?;
+            let create: Value<'_> = exports.get("createChallenge")?;
+            session.get::<_, Function<'_>>("run")?.call::<_, rquickjs::Promise<'_>>((create,))?.finish()
+        };
+        match answered() {
+            Ok(text) if text.starts_with(FAILED) => match serde_json::from_str(&text) {
+                Ok(Reply::Failed(failure)) => failed(failure.message, failure.stack),
+                _ => Answer::Written(text),
             },
+            Ok(text) => Answer::Written(text),
             Err(Error::WouldBlock) => {
                 failed("a promise never settles: nothing will ever answer it".to_owned(), String::new())
             }
@@ -323,23 +373,19 @@ pub(super) fn call(script: &Compiled, input: &str, limits: &Limits) -> Reply {
             }
         }
     });
-    let reply = match reply {
-        Reply::Failed(failure) => Reply::Failed(Failure { stack: traced(&failure.stack, &script.lines), ..failure }),
-        reply => reply,
-    };
     // Caught or not: what comes of a call that was stopped isn't the script's doing alone.
     if is_spent.get() {
         let message =
             format!("took more than its {most} ticks of computing (a tick is 10,000 calls and rounds of loops)");
-        let stack = if let Reply::Failed(failure) = reply { failure.stack } else { String::new() };
-        return Reply::Failed(Failure { message, stack });
+        let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
+        return Answer::Failed(Failure { message, stack });
     }
-    match reply {
-        Reply::Failed(failure) if failure.message.contains("out of memory") => {
+    match answer {
+        Answer::Failed(failure) if failure.message.contains("out of memory") => {
             let message = format!("took more than its {} MiB of memory", limits.memory_bytes >> 20);
-            Reply::Failed(Failure { message, ..failure })
+            Answer::Failed(Failure { message, ..failure })
         }
-        reply => reply,
+        answer => answer,
     }
 }
 
@@ -354,5 +400,27 @@ impl Loader for Bundled {
         attributes: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js>, Error> {
         Bundle(self.0).load(ctx, name, attributes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rquickjs::context::Intrinsic;
+
+    use super::*;
+
+    #[test]
+    fn a_plain_world_lacks_nothing_but_what_makes_a_script_not_plain() {
+        let globals = |context: Context| -> BTreeSet<String> {
+            context
+                .with(|ctx| ctx.globals().own_keys(rquickjs::Filter::new().string()).collect::<Result<_, _>>().unwrap())
+        };
+        fn world<W: Intrinsic>() -> Context {
+            Context::custom::<W>(&Runtime::new().unwrap()).unwrap()
+        }
+        let (all, plain) = (globals(world::<World>()), globals(world::<PlainWorld>()));
+        let lacking: Vec<&str> = all.difference(&plain).map(String::as_str).collect();
+        let known: Vec<&str> = NOT_PLAIN.into_iter().filter(|name| *name != GLOBAL).collect();
+        assert_eq!(lacking, known);
     }
 }

@@ -1,6 +1,6 @@
 //! From a file as its author wrote it to what the engine runs: types are taken out, lines are remembered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use oxc_allocator::Allocator;
@@ -19,6 +19,8 @@ pub(super) struct Stripped {
     pub(super) code: String,
     /// What it imports when it runs, each with the line where it does.
     pub(super) imports: BTreeMap<String, u32>,
+    /// What it names without having declared it: all that it can know of the world around it.
+    pub(super) globals: BTreeSet<String>,
     /// For each line of `code` the line of the file that it comes from; 0 where it comes from none. Both from 1.
     pub(super) lines: Vec<u32>,
 }
@@ -52,6 +54,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
         return Err(problems(&semantic.diagnostics));
     }
     let scoping = semantic.semantic.into_scoping();
+    let globals = scoping.root_unresolved_references().keys().map(ToString::to_string).collect();
     // A field that is only declared has no value to overwrite that of the base class with.
     let typescript =
         TypeScriptOptions { remove_class_fields_without_initializer: true, ..TypeScriptOptions::default() };
@@ -82,7 +85,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
             (name.to_string(), lines.get(line as usize - 1).copied().unwrap_or(0))
         })
         .collect();
-    Ok(Stripped { code, imports, lines })
+    Ok(Stripped { code, imports, globals, lines })
 }
 
 /// The line, from 1, on which the byte at `offset` stands.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_model::{Events, GameType, Seed, Setup};
+use arena_model::{ChallengeType as _, Events, GameType, Seed, Setup};
 use expect_test::expect;
 use serde_json::{Map, json};
 
@@ -36,11 +36,66 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     let with = |wishes| Game::with(example("psi"), 1, &wishes);
     let game = with(json!({"range": [10, 99], "setSize": 2})).unwrap();
     assert_eq!(game.state()["userSets"][0].as_array().unwrap().len(), 5);
+    let told = |wishes: serde_json::Value| example("psi").resolve(wishes.as_object().unwrap()).unwrap_err().to_string();
+    assert_eq!(told(json!({"setSize": 2.5})), "option setSize of psi must be a whole number");
+    assert_eq!(
+        told(json!({"intersectionSize": 51})),
+        "option intersectionSize of psi must be a whole number from 1 to 50"
+    );
+    assert_eq!(
+        told(json!({"deck": 1})),
+        "option deck can't be set for a session of psi; allowed: range, intersectionSize, setSize"
+    );
+    let fixed = json!({"range": [1, 99], "setSize": 4});
+    let psi = example("psi").with_options(fixed.as_object().unwrap()).unwrap();
+    assert_eq!(json!(psi.options())[0]["default"], json!([1, 99]));
     let refused = with(json!({"range": [10, 12]})).err().unwrap();
     assert_eq!(
         (refused.code.as_str(), refused.message.as_str()),
         ("INVALID_OPTIONS", "The range has too few numbers.")
     );
+}
+
+#[test]
+fn time_and_chance_are_those_of_the_call_from_the_first_line_on() {
+    let told = |seed, declared: &str| {
+        let text = format!("{declared}\n{}", script("act() { this.broadcast(told()); }"));
+        let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
+        let game = Game::new(load(&files, arena_script::Limits::default()).unwrap(), seed).start();
+        game.act(1, "act", "")
+            .act(2, "act", "")
+            .told
+            .lines()
+            .filter(|line| line.starts_with("operator"))
+            .fold(String::new(), |told, line| format!("{told}{line}\n"))
+    };
+    let early = "const drawn = Math.random();\nconsole.log(drawn);\nconst told = () => `${drawn}`;";
+    assert_eq!(told(1, early), told(1, early));
+    assert_ne!(told(1, early), told(2, early));
+    expect![[r#"
+        operator → all: 1700000003000
+        operator → all: 1700000004000
+    "#]]
+    .assert_eq(&told(1, "const at = Date.now();\nconst told = () => `${at}`;"));
+    // What is left out of a world is what nobody looks for.
+    expect![[r#"
+        operator → all: undefined undefined
+        operator → all: undefined undefined
+    "#]]
+    .assert_eq(&told(1, "const told = () => `${typeof WeakRef} ${typeof performance}`;"));
+    expect![[r#"
+        operator → all: function 3 object
+        operator → all: function 3 object
+    "#]]
+    .assert_eq(&told(1, "const told = () => `${typeof Date} ${new Uint8Array(3).length} ${typeof Atomics}`;"));
+    expect![[r#"
+        operator → all: function,function,object
+        operator → all: function,function,object
+    "#]]
+    .assert_eq(&told(
+        1,
+        "const told = () => [\"Date\", \"Float16Array\", \"Atomics\"].map((name) => typeof globalThis[name]).join();",
+    ));
 }
 
 /// The numbers of the package of this name, version 6.0.1.

@@ -135,7 +135,7 @@ fn scripts_that_do_not_do_what_their_metadata_says() {
         &[("challenge.json", METADATA), ("index.js", &format!("{fine}\nthrow new Error(\"at once\");"))],
         expect![[r#"
         index.js: a rehearsal of create fails: Error: at once
-            at <anonymous> (index.js:6)
+            at <anonymous> (index.js:9)
     "#]],
     );
     check(

@@ -1,5 +1,7 @@
 //! `GET /health`, `GET /ready`, `GET /metrics`: for those who watch over the server.
 
+use std::sync::atomic::Ordering;
+
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -16,6 +18,9 @@ use crate::error::{ApiError, ApiResult};
 struct Health {
     /// `ok`, or `ready`.
     status: String,
+    /// Of a node that exchanges events with others over NATS: `flowing`, or `out of reach`; then watchers are told a little later.
+    #[schema(nullable = false)]
+    events: Option<String>,
 }
 
 /// The process answers.
@@ -30,11 +35,15 @@ pub(crate) async fn health() -> Response {
         `STOPPING`: it was told to stop.
         `STORE_UNAVAILABLE`: the store can't be reached.")))]
 pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
-    if *arena.stopping.borrow() {
+    if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
     }
     arena.engine.check().await?;
-    Ok(json(r#"{"status":"ready"}"#))
+    Ok(json(match arena.engine.neighbours().and_then(|neighbours| neighbours.events) {
+        None => r#"{"status":"ready"}"#,
+        Some(events) if events.connected => r#"{"status":"ready","events":"flowing"}"#,
+        Some(_) => r#"{"status":"ready","events":"out of reach"}"#,
+    }))
 }
 
 /// Counters, in the text format of Prometheus.

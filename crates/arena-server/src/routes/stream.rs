@@ -47,6 +47,9 @@ fn gathering(watchers: usize) -> Duration {
 /// Silence after which a comment is sent, so that proxies don't take the stream for dead.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
+/// What a subscriber is told last when the server stops: after how many milliseconds to come back. Browsers would wait for seconds.
+const COME_BACK: &[u8] = b"retry: 500\n\n";
+
 /// The `data` of an event.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
@@ -204,7 +207,10 @@ impl Reader {
                     }
                 }
                 () = tokio::time::sleep(PING_AFTER) => return Some((Ok(Bytes::from_static(b": ping\n\n")), self)),
-                () = arena.stopping() => return None,
+                () = arena.stopping() => {
+                    self.closed = true;
+                    return Some((Ok(Bytes::from_static(COME_BACK)), self));
+                }
             }
         }
     }

@@ -17,15 +17,15 @@ use crate::rows::{Columns, channel_number, to_json};
 use crate::standings::{PARTICIPANTS, games_of};
 use crate::{CommitError, Page, SessionNo, StoreError};
 
-/// Adds an entry.
-pub(super) async fn record(writing: &mut Writing, entry: &AuditEntry) -> Result<AuditNo, WriteError> {
-    writing.numbers.audit += 1;
-    let no = writing.numbers.audit;
-    let sql = "INSERT INTO audit (no, at, address, action, detail) VALUES ($1, $2, $3, $4, $5)";
+/// Adds an entry. Last in a transaction: other nodes wait for its number until the commit.
+pub(super) async fn record(writing: &Writing, entry: &AuditEntry) -> Result<AuditNo, WriteError> {
+    writing.take_turn().await?;
+    let sql = "INSERT INTO audit (no, at, address, action, detail)
+         SELECT coalesce(max(no), 0) + 1, $1::int8, $2::text, $3::text, $4::text FROM audit RETURNING no";
     let AuditEntry { at, address, action, detail } = entry;
     let (address, action, detail) = (encode(address), encode(action), to_json(detail));
-    writing.client().execute(sql, &[&no, &at.0, &address, &action, &detail]).await?;
-    Ok(AuditNo(no.unsigned_abs()))
+    let row = writing.client().query_one(sql, &[&at.0, &address, &action, &detail]).await?;
+    Ok(AuditNo(row.integer(0)?.unsigned_abs()))
 }
 
 impl PostgresStore {
@@ -66,6 +66,7 @@ impl PostgresStore {
                     let Ban { subject, reason, at } = &ban;
                     let subject = subject.to_string();
                     writing.client().execute(sql, &[&encode(&subject), &encode(reason), &at.0]).await?;
+                    writing.news.administration = true;
                     record(writing, &audit).await.map(drop)
                 }
                 .boxed()
@@ -81,6 +82,7 @@ impl PostgresStore {
                     let sql = "DELETE FROM bans WHERE subject = $1";
                     let lifted = writing.client().execute(sql, &[&encode(&subject)]).await? > 0;
                     if lifted {
+                        writing.news.administration = true;
                         record(writing, &audit).await?;
                     }
                     Ok(lifted)
@@ -116,6 +118,7 @@ impl PostgresStore {
             let hash = ContentHash::of(&row.prose(0)?);
             let sql = "UPDATE messages SET content = '', hidden = $4 WHERE session = $1 AND channel = $2 AND idx = $3";
             writing.client().execute(sql, &[&no, &channel_no, &index, &hash.to_string()]).await?;
+            writing.news.add_hidden(channel);
             let entry = audit(hash);
             record(writing, &entry).await?;
             Ok(Some(hash))
@@ -151,11 +154,14 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     client.execute("DELETE FROM invites WHERE code = ANY($1)", &[&codes]).await?;
     client.execute("UPDATE endings SET session = 0 WHERE session = $1", &[&no.0]).await?;
     writing.effects.delta.add(no.0, &session.facts.challenge, session.status(), -1);
+    writing.news.add_session(session.facts.id);
     let Phase::Ended { ending, .. } = session.phase else { return Ok(()) };
     if ending == Ending::Completed {
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }
     let users: BTreeSet<&UserId> = session.seats.iter().filter_map(|occupant| occupant.user.as_ref()).collect();
+    let ids: Vec<String> = users.iter().map(|user| encode(user.as_str()).into_owned()).collect();
+    writing.lock_users(&ids).await?;
     for user in users {
         let user = user_no(writing, user).await?;
         if !forget_played(writing, user, no).await? {
@@ -164,6 +170,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         let career = recount(writing.client(), &writing.scoring, user).await?;
         write_career(writing.client(), user, &career).await?;
         writing.effects.recounted = true;
+        writing.news.users.insert(user);
         if career.played == 0 {
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }

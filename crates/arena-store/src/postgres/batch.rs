@@ -6,14 +6,15 @@ use arena_model::{Channel, ChatMessage, Phase, Session, Status, UserId};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{Holder, Numbers, failed, is_constraint};
-use super::plan::{Done, Known, KnownUser, Plan, Transition, Wanted};
+use super::connection::{Holder, Numbers, Sharing, failed, is_constraint};
+use super::journal;
+use super::plan::{Done, Known, KnownOfOthers, KnownUser, Plan, Transition, Wanted};
 use super::text::{decode, encode};
 use crate::counts::Delta;
 use crate::job::Effects;
 use crate::rows::{
-    attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes, to_json,
-    usage_text,
+    Columns, attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes,
+    to_json, usage_text,
 };
 use crate::standings::{Career, Counting, read_standings};
 use crate::{CommitError, StoreError, StoredAnswer};
@@ -87,9 +88,13 @@ pub(crate) async fn write_batch<'b>(
     numbers: Numbers,
 ) -> Result<(Vec<Result<Done, CommitError>>, Numbers, Effects), Failure> {
     let client = &holder.client;
-    let wanted = Wanted::of(batch);
-    let begun = !wanted.is_empty();
-    let known = if begun { read_known(holder, &wanted).await } else { Ok(Known::default()) };
+    let wanted = Wanted::of(batch, holder.sharing.is_some());
+    let begun = !wanted.is_empty() || holder.sharing.is_some();
+    let known = match (&holder.sharing, begun) {
+        (Some(sharing), _) => read_shared(holder, sharing, &wanted).await,
+        (None, true) => read_known(holder, &wanted).await,
+        (None, false) => Ok(Known::default()),
+    };
     let known = match known {
         Ok(known) => known,
         Err(error) => {
@@ -100,6 +105,10 @@ pub(crate) async fn write_batch<'b>(
     };
     let mut plan = Plan::new(known, numbers, counting);
     let done: Vec<Result<Done, CommitError>> = batch.iter().map(|transition| plan.add(transition)).collect();
+    if holder.sharing.is_some() {
+        // In one order for all nodes, so that no two wait for each other.
+        plan.answers.sort_unstable_by_key(|answer| answer.key);
+    }
     match write_plan(holder, &plan, begun).await {
         Ok(()) => Ok((done, plan.numbers, plan.effects)),
         Err(failure) => {
@@ -112,19 +121,49 @@ pub(crate) async fn write_batch<'b>(
     }
 }
 
+/// Begins a transaction and reads what a batch wants to know, where others write too.
+async fn read_shared(holder: &Holder, sharing: &Sharing, wanted: &Wanted<'_>) -> Result<Known, StoreError> {
+    let known = read_known(holder, wanted).await?;
+    if wanted.users.iter().all(|id| known.users.contains_key(&*decode(id))) {
+        return Ok(known);
+    }
+    // Some are new, and get their numbers in a transaction of their own: whoever gives numbers keeps others from it until its commit.
+    let client = &holder.client;
+    let (rolled_back, begun, locked, numbered, committed) = tokio::join!(biased;
+        client.batch_execute("ROLLBACK"),
+        client.batch_execute("BEGIN"),
+        execute(client, &sharing.lock_numbers_of_users, 1, []),
+        execute(client, &sharing.number_users, 1, [&wanted.users]),
+        client.batch_execute("COMMIT"),
+    );
+    rolled_back.and(begun).and(locked).and(numbered).and(committed)?;
+    let known = read_known(holder, wanted).await?;
+    match wanted.users.iter().find(|id| !known.users.contains_key(&*decode(id))) {
+        None => Ok(known),
+        Some(id) => Err(StoreError::Database(format!("user {id} got no number"))),
+    }
+}
+
 /// Begins a transaction and reads what a batch wants to know.
 async fn read_known(holder: &Holder, wanted: &Wanted<'_>) -> Result<Known, StoreError> {
-    let Holder { client, statements, .. } = holder;
-    let (begun, sessions, answers, users, ids, codes) = tokio::join!(biased;
+    let Holder { client, statements, sharing, .. } = holder;
+    let lock_sessions = sharing.as_ref().map_or(&statements.lock_sessions, |sharing| &sharing.lock_free_sessions);
+    let (begun, sessions, of_others, answers, users, ids, codes) = tokio::join!(biased;
         client.batch_execute("BEGIN"),
-        find(client, &statements.lock_sessions, &wanted.sessions),
+        find(client, lock_sessions, &wanted.sessions),
+        async {
+            match sharing {
+                Some(sharing) => lock_others_out(client, sharing, wanted).await.map(Some),
+                None => Ok(None),
+            }
+        },
         find(client, &statements.find_answers, &wanted.answers),
         find(client, &statements.find_careers, &wanted.users),
         find(client, &statements.find_ids, &wanted.ids),
         find(client, &statements.find_codes, &wanted.codes),
     );
     begun?;
-    let mut known = Known::default();
+    let mut known = Known { shared: of_others?, ..Known::default() };
     for row in sessions? {
         let (no, version, status): (i64, i64, &str) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let status = Status::from_wire(status)
@@ -148,6 +187,35 @@ async fn read_known(holder: &Holder, wanted: &Wanted<'_>) -> Result<Known, Store
     }
     for row in codes? {
         known.codes.insert(row.try_get(0)?);
+    }
+    Ok(known)
+}
+
+/// Sees to it that nobody else changes what the batch counts, and reads what only the database knows then. The sessions are locked.
+async fn lock_others_out(client: &Client, sharing: &Sharing, wanted: &Wanted<'_>) -> Result<KnownOfOthers, StoreError> {
+    let (session, channel): (Vec<i64>, Vec<i16>) = wanted.channels.iter().copied().unzip();
+    let (lens, drawn, locked) = tokio::join!(biased;
+        async {
+            match session.is_empty() {
+                true => Ok(Vec::new()),
+                false => client.query(&sharing.find_lens, &[&session, &channel]).await,
+            }
+        },
+        async {
+            match wanted.new_sessions {
+                0 => Ok(Vec::new()),
+                n => client.query(&sharing.draw_numbers, &[&n]).await,
+            }
+        },
+        find(client, &sharing.lock_users, &wanted.users),
+    );
+    locked?;
+    let mut known = KnownOfOthers::default();
+    for row in lens? {
+        known.lens.insert((row.try_get(0)?, row.try_get(1)?), row.integer(2)?.unsigned_abs());
+    }
+    for row in drawn? {
+        known.numbers.push_back(row.try_get(0)?);
     }
     Ok(known)
 }
@@ -248,7 +316,9 @@ fn column<'p, T>(plan: &Plan<'p>, of: impl Fn(&'p Session) -> T) -> Vec<T> {
 
 /// Writes a plan and commits it. `begun` says whether the transaction has begun.
 async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(), Failure> {
-    let Holder { client, statements, .. } = holder;
+    let Holder { client, statements, sharing, .. } = holder;
+    // What changes nothing that others remember isn't told to them.
+    let telling = sharing.as_ref().filter(|_| !plan.news.is_empty(&plan.effects.delta));
     let begin = async { if begun { Ok(()) } else { client.batch_execute("BEGIN").await } };
 
     let created = SessionRows::of(plan.created.iter().map(|(no, session, _)| (*no, *session)));
@@ -317,18 +387,42 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(),
         execute(client, &statements.insert_users, user.len(), [&user, &user_id]),
         execute(client, &statements.insert_played, player.len(), [&player, &place, &game]),
         execute(client, &statements.write_careers, career_of.len(), [&career_of, &career_len, &standings]),
-        execute(client, &statements.insert_endings, ending.len(), [&ending, &ended]),
+        async {
+            match sharing {
+                None => execute(client, &statements.insert_endings, ending.len(), [&ending, &ended]).await,
+                Some(_) => Ok(()),
+            }
+        },
         execute(client, &statements.delete_sessions, removed.len(), [&removed]),
         execute(client, &statements.delete_messages, removed.len(), [&removed]),
         execute(client, &statements.delete_invites, removed_codes.len(), [&removed_codes]),
+        // Behind this all nodes' commits are one after the other, so little is done there.
+        async {
+            match telling {
+                Some(sharing) => journal::take_turn(client, sharing).await,
+                None => Ok(()),
+            }
+        },
+        async {
+            match telling {
+                Some(sharing) => execute(client, &sharing.insert_numbered_endings, ended.len(), [&ended]).await,
+                None => Ok(()),
+            }
+        },
         execute(client, &statements.add_counts, counts.block.len(), [
             &counts.block, &counts.challenge, &counts.status, &counts.n,
         ]),
         execute(client, &statements.add_totals, totals.name.len(), [&totals.name, &totals.n]),
+        async {
+            match telling {
+                Some(sharing) => journal::write(holder, sharing, &plan.news, &plan.effects.delta).await,
+                None => Ok(()),
+            }
+        },
         client.batch_execute("COMMIT"),
     );
-    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, commit) = results;
-    Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, commit])
+    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit) = results;
+    Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit])
 }
 
 /// Columns of `messages`.

@@ -2,19 +2,35 @@
 
 use std::time::{Duration, Instant};
 
-use arena_model::Status;
+use arena_model::{Scoring, Status};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Statement};
 
+use super::journal::NOW_MS;
+use super::standings::{counted_by, follow_scoring};
 use super::url::DatabaseUrl;
 use crate::StoreError;
 use crate::counts::{Counts, Delta};
+use crate::nodes::Terms;
 
 /// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/postgres/0001_arena.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/postgres/0001_arena.sql"),
+    include_str!("../../migrations/postgres/0002_nodes.sql"),
+];
 
-/// What arenas lock: this number, and with it the hash of the schema's name, so that two arenas can share a database.
+/// What arenas lock, together or alone: this number, and with it the hash of the schema's name, so that two arenas can be in one
+/// database without having to do with each other.
 const LOCK: i32 = 0x4152_454E;
+
+/// What a node locks while it starts.
+const START_LOCK: i32 = LOCK + 1;
+
+/// What a node locks while it numbers users, until its commit.
+pub(crate) const USERS_LOCK: i32 = LOCK + 2;
+
+/// What a node locks from the last of its statements until its commit, so that commits are in the order of their numbers.
+const TURN_LOCK: i32 = LOCK + 3;
 
 /// How long a start waits for an arena that is ending, or whose end the database hasn't noticed yet.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(10);
@@ -31,6 +47,11 @@ pub(crate) const READING: &str = "-c statement_timeout=30s -c idle_in_transactio
 const WRITING: &str = "-c statement_timeout=20s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c jit=off \
      -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
+/// What is set on it besides where others write too. Each statement has to see what was committed before it; and a node that stands
+/// still in the middle of a transaction is cut off before others have waited for its locks for long.
+const WRITING_BESIDE_OTHERS: &str =
+    " -c default_transaction_isolation=read\\ committed -c idle_in_transaction_session_timeout=5s";
+
 /// What a failure on a connection means.
 pub(crate) fn failed(error: &tokio_postgres::Error) -> StoreError {
     StoreError::Database(reason(error))
@@ -45,9 +66,11 @@ fn reason(error: &tokio_postgres::Error) -> String {
     source.unwrap_or_else(|| error.to_string())
 }
 
-/// Whether a place is taken that two can't have.
+/// Whether a place is taken that two can't have, or two transactions were in each other's way: nothing was done, and tried again it may be.
 pub(crate) fn is_constraint(error: &tokio_postgres::Error) -> bool {
-    error.code() == Some(&SqlState::UNIQUE_VIOLATION)
+    const STATES: [SqlState; 3] =
+        [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    error.code().is_some_and(|code| STATES.contains(code))
 }
 
 impl From<tokio_postgres::Error> for StoreError {
@@ -86,13 +109,36 @@ async fn connect(database: &DatabaseUrl, options: &str) -> Result<Client, StoreE
     Ok(client)
 }
 
-/// The connection that writes. As long as it lives, no other arena writes to the database: the lock is its own, so that a
-/// write without the lock can't be.
+/// The connection that writes. As long as it lives, nobody else has the database but those who share it: the lock is its own, so
+/// that a write without the lock can't be.
 pub(crate) struct Holder {
     pub(crate) client: Client,
     pub(crate) statements: Statements,
-    /// Which start of an arena this is, as the store notes it.
+    /// What it runs besides, and who it is, if it shares the database.
+    pub(crate) sharing: Option<Sharing>,
+    /// Which start of an arena this is, as the store notes it; or whose start it was that it shares the database with.
     pub(crate) name: String,
+}
+
+/// Who is to have a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// One arena, and nobody else.
+    Alone,
+    /// As many as like, who know of each other.
+    Shared,
+}
+
+impl Access {
+    fn of(node: Option<&str>) -> Access {
+        if node.is_some() { Access::Shared } else { Access::Alone }
+    }
+
+    /// What is set on the connection that writes.
+    fn options(self) -> String {
+        let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { "" };
+        format!("{WRITING}{besides}")
+    }
 }
 
 impl Holder {
@@ -101,9 +147,9 @@ impl Holder {
     /// # Errors
     /// If it can't be reached or used, another arena uses it, or a newer program made what is in it.
     pub(crate) async fn take(database: &DatabaseUrl) -> Result<Holder, StoreError> {
-        let client = connect(database, WRITING).await?;
+        let client = connect(database, &Access::Alone.options()).await?;
         check_server(database, &client).await?;
-        lock(database, &client, WAIT_FOR_LOCK).await?;
+        lock(database, &client, Access::Alone).await?;
         migrate(&client).await?;
         let name = client
             .query_one(
@@ -113,31 +159,146 @@ impl Holder {
             )
             .await?
             .try_get(0)?;
-        let statements = Statements::prepare(&client).await?;
-        Ok(Holder { client, statements, name })
+        Holder::of(client, name, None).await
     }
 
-    /// Takes the database again, after the connection was lost.
+    /// Takes the database together with others. Where it is the first of them, it brings schema and scoring up to date, and its
+    /// `terms` are those that hold; where others are there, they have to agree in all that.
+    ///
+    /// # Errors
+    /// As [`Holder::take`], and if the others don't agree.
+    pub(crate) async fn join(
+        database: &DatabaseUrl,
+        node: &str,
+        scoring: &Scoring,
+        terms: &Terms,
+    ) -> Result<Holder, StoreError> {
+        let client = connect(database, &Access::Shared.options()).await?;
+        check_server(database, &client).await?;
+        // One at a time, so that who finds nobody else is the first.
+        if !wait_for(&client, "pg_try_advisory_lock", START_LOCK, WAIT_FOR_LOCK).await? {
+            return Err(StoreError::Refused {
+                database: database.to_string(),
+                reason: "another node has been starting for long".to_owned(),
+            });
+        }
+        let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
+        lock(database, &client, Access::Shared).await?;
+        if is_first {
+            // Others may be cut off just now and come back: if everything is as it was, they may.
+            let goes_on = check_terms(database, &client, scoring, terms).await.is_ok();
+            migrate(&client).await?;
+            follow_scoring(&client, scoring).await?;
+            set_terms(&client, terms).await?;
+            if !goes_on {
+                client.execute("DELETE FROM notes WHERE name = 'holder'", &[]).await?;
+            }
+            client.batch_execute(FIRST_OF_NODES).await?;
+            client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&LOCK]).await?;
+        } else {
+            check_terms(database, &client, scoring, terms).await?;
+        }
+        let name = holder_of(&client).await?.unwrap_or_default();
+        client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&START_LOCK]).await?;
+        Holder::of(client, name, Some(node)).await
+    }
+
+    /// Takes the database again, after the connection was lost. `node` says who, if it is shared.
     ///
     /// # Errors
     /// [`StoreError::Superseded`] if another arena has had it in between: what is in memory here isn't true any more.
-    pub(crate) async fn take_again(database: &DatabaseUrl, name: &str) -> Result<Holder, StoreError> {
-        let client = connect(database, WRITING).await?;
-        let found = client.query_opt("SELECT value FROM notes WHERE name = 'holder'", &[]).await?;
-        let is_ours = |found: Option<tokio_postgres::Row>| -> Result<bool, StoreError> {
-            Ok(found.map(|row| row.try_get::<_, String>(0)).transpose()?.as_deref() == Some(name))
-        };
-        if !is_ours(found)? {
-            return Err(StoreError::Superseded { database: database.to_string() });
+    pub(crate) async fn take_again(
+        database: &DatabaseUrl,
+        name: &str,
+        node: Option<&str>,
+    ) -> Result<Holder, StoreError> {
+        let access = Access::of(node);
+        let client = connect(database, &access.options()).await?;
+        let superseded = || StoreError::Superseded { database: database.to_string() };
+        if holder_of(&client).await?.as_deref() != Some(name) {
+            return Err(superseded());
         }
         // The database may not have noticed yet that the connection before this one is gone.
-        lock(database, &client, WAIT_FOR_LOCK).await?;
-        if !is_ours(client.query_opt("SELECT value FROM notes WHERE name = 'holder'", &[]).await?)? {
-            return Err(StoreError::Superseded { database: database.to_string() });
+        lock(database, &client, access).await?;
+        if holder_of(&client).await?.as_deref() != Some(name) {
+            return Err(superseded());
         }
-        let statements = Statements::prepare(&client).await?;
-        Ok(Holder { client, statements, name: name.to_owned() })
+        Holder::of(client, name.to_owned(), node).await
     }
+
+    async fn of(client: Client, name: String, node: Option<&str>) -> Result<Holder, StoreError> {
+        let statements = Statements::prepare(&client).await?;
+        let sharing = match node {
+            Some(node) => {
+                Some(Sharing { node: node.to_owned(), statements: SharedStatements::prepare(&client).await? })
+            }
+            None => None,
+        };
+        Ok(Holder { client, statements, sharing, name })
+    }
+}
+
+/// What the first of several nodes sets right: that the database is shared, and numbers that go on where they were.
+const FIRST_OF_NODES: &str = "
+    INSERT INTO notes (name, value) VALUES ('holder', 'shared ' || gen_random_uuid())
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE notes.value NOT LIKE 'shared %';
+    SELECT setval('session_numbers', (SELECT coalesce(max(no), 0) + 1 FROM sessions), false),
+           setval('ending_numbers', (SELECT coalesce(max(n), 0) + 1 FROM endings), false)";
+
+/// Who has the database, or had it last.
+async fn holder_of(client: &Client) -> Result<Option<String>, StoreError> {
+    let found = client.query_opt("SELECT value FROM notes WHERE name = 'holder'", &[]).await?;
+    Ok(found.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// The name under which the store notes a term.
+fn note_of(term: &str) -> String {
+    format!("term: {term}")
+}
+
+/// Notes what other nodes have to agree in.
+async fn set_terms(client: &Client, terms: &Terms) -> Result<(), StoreError> {
+    let (names, values): (Vec<String>, Vec<&str>) =
+        terms.iter().map(|(name, value)| (note_of(name), value.as_str())).unzip();
+    let sql = "INSERT INTO notes (name, value) SELECT * FROM unnest($1::text[], $2::text[])
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    client.execute(sql, &[&names, &values]).await?;
+    Ok(())
+}
+
+/// Looks whether this node agrees with those that are there.
+async fn check_terms(
+    database: &DatabaseUrl,
+    client: &Client,
+    scoring: &Scoring,
+    terms: &Terms,
+) -> Result<(), StoreError> {
+    let (found, known) = (schema_version(client).await?, MIGRATIONS.len() as i64);
+    if found > known {
+        return Err(StoreError::Newer { found, known });
+    }
+    let differs = |what: &str| StoreError::Differs { database: database.to_string(), what: what.to_owned() };
+    if found < known {
+        return Err(differs("program: this one is newer, and changes the tables"));
+    }
+    if counted_by(client).await?.as_deref() != Some(&*scoring.describe()) {
+        return Err(differs("scoring"));
+    }
+    for (term, value) in terms {
+        let sql = "SELECT value FROM notes WHERE name = $1";
+        let found = client.query_opt(sql, &[&note_of(term)]).await?;
+        if found.map(|row| row.try_get::<_, String>(0)).transpose()?.as_ref() != Some(value) {
+            return Err(differs(term));
+        }
+    }
+    Ok(())
+}
+
+/// The name that the arena in a database has among those that share a message bus. Made when it is first asked for.
+pub(crate) async fn arena_id(client: &Client) -> Result<String, StoreError> {
+    let sql = "INSERT INTO notes (name, value) VALUES ('arena', gen_random_uuid()::text) ON CONFLICT DO NOTHING";
+    client.execute(sql, &[]).await?;
+    Ok(client.query_one("SELECT value FROM notes WHERE name = 'arena'", &[]).await?.try_get(0)?)
 }
 
 /// Looks whether what answers can hold a store, and whether it keeps what it says that it has committed.
@@ -167,45 +328,65 @@ async fn check_server(database: &DatabaseUrl, client: &Client) -> Result<(), Sto
     Ok(())
 }
 
-async fn lock(database: &DatabaseUrl, client: &Client, patience: Duration) -> Result<(), StoreError> {
+/// Tries to get a lock until it has it, or `patience` is over. Whether it has it.
+async fn wait_for(client: &Client, try_lock: &str, lock: i32, patience: Duration) -> Result<bool, StoreError> {
     let until = Instant::now() + patience;
+    let sql = format!("SELECT {try_lock}($1, hashtext(current_schema()))");
     loop {
-        let row = client.query_one("SELECT pg_try_advisory_lock($1, hashtext(current_schema()))", &[&LOCK]).await?;
-        if row.try_get(0)? {
-            return Ok(());
+        if client.query_one(&sql, &[&lock]).await?.try_get(0)? {
+            return Ok(true);
         }
         if Instant::now() >= until {
-            break;
+            return Ok(false);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+async fn lock(database: &DatabaseUrl, client: &Client, access: Access) -> Result<(), StoreError> {
+    let try_lock = match access {
+        Access::Alone => "pg_try_advisory_lock",
+        Access::Shared => "pg_try_advisory_lock_shared",
+    };
+    if wait_for(client, try_lock, LOCK, WAIT_FOR_LOCK).await? {
+        return Ok(());
+    }
     let holder = client
         .query_opt(
-            "SELECT coalesce(host(a.client_addr), 'its own machine'), a.pid FROM pg_locks l
+            "SELECT coalesce(host(a.client_addr), 'its own machine'), a.pid, l.mode FROM pg_locks l
              JOIN pg_stat_activity a ON a.pid = l.pid
              WHERE l.locktype = 'advisory' AND l.classid = $1::int4::bigint::oid AND l.granted
              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-             AND l.objid = (hashtext(current_schema())::bigint & 4294967295)::oid",
+             AND l.objid = (hashtext(current_schema())::bigint & 4294967295)::oid LIMIT 1",
             &[&LOCK],
         )
         .await?;
-    let holder = match holder {
-        Some(row) => {
-            format!("connected from {}, backend {}", row.try_get::<_, String>(0)?, row.try_get::<_, i32>(1)?)
-        }
-        None => "which ends just now".to_owned(),
+    let database = database.to_string();
+    let Some(row) = holder else {
+        return Err(StoreError::Taken { database, holder: "which ends just now".to_owned() });
     };
-    Err(StoreError::Taken { database: database.to_string(), holder })
+    let holder = format!("connected from {}, backend {}", row.try_get::<_, String>(0)?, row.try_get::<_, i32>(1)?);
+    let is_shared = row.try_get::<_, &str>(2)? == "ShareLock";
+    Err(match access {
+        Access::Alone if is_shared => StoreError::TakenByNodes { database, holder },
+        Access::Alone => StoreError::Taken { database, holder },
+        Access::Shared => StoreError::TakenAlone { database, holder },
+    })
 }
 
-/// Brings the schema up to date. Only whoever holds the lock does.
-async fn migrate(client: &Client) -> Result<(), StoreError> {
+/// Which schema the database has; 0 if none.
+async fn schema_version(client: &Client) -> Result<i64, StoreError> {
     let there: bool = client.query_one("SELECT to_regclass('arena_schema') IS NOT NULL", &[]).await?.try_get(0)?;
     if !there {
-        client.batch_execute("CREATE TABLE arena_schema (version BIGINT NOT NULL)").await?;
+        return Ok(0);
     }
-    let found: i64 = client.query_one("SELECT coalesce(max(version), 0) FROM arena_schema", &[]).await?.try_get(0)?;
-    let known = MIGRATIONS.len() as i64;
+    Ok(client.query_one("SELECT coalesce(max(version), 0) FROM arena_schema", &[]).await?.try_get(0)?)
+}
+
+/// Brings the schema up to date. Only whoever holds the lock alone does.
+async fn migrate(client: &Client) -> Result<(), StoreError> {
+    client.batch_execute("CREATE TABLE IF NOT EXISTS arena_schema (version BIGINT NOT NULL)").await?;
+    let (found, known) = (schema_version(client).await?, MIGRATIONS.len() as i64);
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
@@ -218,6 +399,21 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
         client.batch_execute(&step).await?;
     }
     Ok(())
+}
+
+/// The counts as stored, and up to where the journal tells of them.
+pub(crate) async fn read_counts_and_place(client: &mut Client) -> Result<(Counts, i64), StoreError> {
+    // One state of the database for both.
+    let snapshot = client
+        .build_transaction()
+        .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .await?;
+    let place = snapshot.query_one("SELECT coalesce(max(n), 0) FROM journal", &[]).await?.try_get(0)?;
+    let counts = read_counts(snapshot.client()).await?;
+    snapshot.commit().await?;
+    Ok((counts, place))
 }
 
 /// The counts as stored.
@@ -241,13 +437,13 @@ pub(crate) async fn measure(client: &Client) -> Result<u64, StoreError> {
     Ok(client.query_one(sql, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
-/// The last numbers that were given: the next ones follow. Only the holder gives any.
+/// The last numbers that were given: the next ones follow. Only who has the database alone gives any; those who share it ask the
+/// database for each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     pub(crate) session: i64,
     pub(crate) user: i64,
     pub(crate) ending: i64,
-    pub(crate) audit: i64,
 }
 
 impl Numbers {
@@ -255,32 +451,79 @@ impl Numbers {
         let row = client
             .query_one(
                 "SELECT (SELECT coalesce(max(no), 0) FROM sessions), (SELECT coalesce(max(no), 0) FROM users),
-                        (SELECT coalesce(max(n), 0) FROM endings), (SELECT coalesce(max(no), 0) FROM audit)",
+                        (SELECT coalesce(max(n), 0) FROM endings)",
                 &[],
             )
             .await?;
-        Ok(Numbers { session: row.try_get(0)?, user: row.try_get(1)?, ending: row.try_get(2)?, audit: row.try_get(3)? })
+        Ok(Numbers { session: row.try_get(0)?, user: row.try_get(1)?, ending: row.try_get(2)? })
     }
 }
 
 macro_rules! statements {
-    ($($(#[$doc:meta])* $name:ident: $sql:expr;)*) => {
-        /// What batches run, prepared once for each connection.
-        pub(crate) struct Statements {
+    ($(#[$about:meta])* $all:ident: $($(#[$doc:meta])* $name:ident: $sql:expr;)*) => {
+        $(#[$about])*
+        pub(crate) struct $all {
             $($(#[$doc])* pub(crate) $name: Statement,)*
         }
 
-        impl Statements {
-            async fn prepare(client: &Client) -> Result<Statements, StoreError> {
+        impl $all {
+            async fn prepare(client: &Client) -> Result<$all, StoreError> {
                 // One round trip for all.
-                let ($($name,)*) = tokio::try_join!(biased; $(client.prepare($sql),)*)?;
-                Ok(Statements { $($name,)* })
+                let ($($name,)*) = tokio::try_join!(biased; $(async { client.prepare(&$sql).await },)*)?;
+                Ok($all { $($name,)* })
             }
         }
     };
 }
 
+/// What a node that shares a database runs besides, and who it is.
+pub(crate) struct Sharing {
+    /// Its name in the journal.
+    pub(crate) node: String,
+    statements: SharedStatements,
+}
+
+impl std::ops::Deref for Sharing {
+    type Target = SharedStatements;
+
+    fn deref(&self) -> &SharedStatements {
+        &self.statements
+    }
+}
+
 statements! {
+    /// What batches run besides where others write too, prepared once for each connection.
+    SharedStatements:
+    /// How these sessions stand, but for those that somebody else is just changing: what was decided of them is old anyway, and
+    /// nobody has to wait for a node that stands still.
+    lock_free_sessions: "SELECT no, version, status FROM sessions WHERE no = ANY($1) ORDER BY no FOR UPDATE SKIP LOCKED";
+    /// How long these channels are. Of a session that is locked: nobody else adds to them then.
+    find_lens: "SELECT w.session, w.channel, m.idx FROM unnest($1::int8[], $2::int2[]) AS w (session, channel)
+         CROSS JOIN LATERAL (SELECT idx FROM messages
+             WHERE messages.session = w.session AND messages.channel = w.channel ORDER BY idx DESC LIMIT 1) m";
+    /// Nobody else changes what these users have done before the transaction is over. In one order for all, so that no two wait for
+    /// each other.
+    lock_users: "SELECT no FROM users WHERE id = ANY($1) ORDER BY no FOR NO KEY UPDATE";
+    /// Numbers for so many new sessions.
+    draw_numbers: "SELECT nextval('session_numbers') FROM generate_series(1, $1::int8)";
+    lock_numbers_of_users: format!("SELECT pg_advisory_xact_lock({USERS_LOCK}, hashtext(current_schema()))");
+    /// Numbers those of these users that have none.
+    number_users: "INSERT INTO users (no, id)
+         SELECT (SELECT coalesce(max(no), 0) FROM users) + row_number() OVER (ORDER BY w.place), w.id
+         FROM unnest($1::text[]) WITH ORDINALITY AS w (id, place)
+         WHERE NOT EXISTS (SELECT FROM users known WHERE known.id = w.id)";
+    take_turn: format!("SELECT pg_advisory_xact_lock({TURN_LOCK}, hashtext(current_schema()))");
+    insert_numbered_endings: "INSERT INTO endings (n, session)
+         SELECT nextval('ending_numbers'), w.session FROM unnest($1::int8[]) WITH ORDINALITY AS w (session, place)
+         ORDER BY w.place";
+    insert_journal: format!("INSERT INTO journal (n, at, node, changed, hidden, users, counts, administration)
+         SELECT coalesce((SELECT max(n) FROM journal), 0) + 1, {NOW_MS}, $1::text, $2::text[], $3::text[], $4::int8[], $5::text,
+             $6::bool");
+}
+
+statements! {
+    /// What batches run, prepared once for each connection.
+    Statements:
     /// Which of these keys have been answered.
     find_answers: "SELECT key, request, body FROM answers WHERE key = ANY($1)";
     /// How these sessions stand; nobody else changes them before the transaction is over.

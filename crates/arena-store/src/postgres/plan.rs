@@ -4,15 +4,17 @@
 //! So a batch costs two round trips, however many wait in it: one that reads and locks, one that writes everything, each table
 //! in one statement.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use arena_model::{ChatMessage, Ending, GameResult, Phase, Session, Status, UserId};
+use arena_model::{Channel, ChatMessage, Ending, GameResult, Phase, Session, Status, UserId};
 
 use super::connection::Numbers;
+use super::journal::News;
 use super::text::encode;
 use crate::audit::AuditNo;
 use crate::import::{ImportedSession, Taken};
 use crate::job::Effects;
+use crate::rows::channel_number;
 use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::{Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, StoredAnswer};
 
@@ -42,18 +44,35 @@ pub(crate) struct Wanted<'b> {
     pub(crate) ids: Vec<String>,
     /// Invites of sessions that are imported.
     pub(crate) codes: Vec<String>,
+    /// Channels that grow, by session and number.
+    pub(crate) channels: BTreeSet<(i64, i16)>,
+    /// How many sessions are new.
+    pub(crate) new_sessions: i64,
+}
+
+/// A channel of a session as the database knows it.
+fn channel_of(no: i64, channel: Channel) -> (i64, i16) {
+    let session = if channel == Channel::Invites { 0 } else { no };
+    // Three channels fit.
+    (session, channel_number(channel) as i16)
 }
 
 impl<'b> Wanted<'b> {
-    pub(crate) fn of(batch: &[Transition<'b>]) -> Wanted<'b> {
+    /// What these want to know; `shared` says whether others may write too.
+    pub(crate) fn of(batch: &[Transition<'b>], shared: bool) -> Wanted<'b> {
         let mut wanted = Wanted::default();
         let mut users: BTreeSet<&UserId> = BTreeSet::new();
         for transition in batch {
             match transition {
                 Transition::Commit(commit) => {
                     wanted.answers.extend(commit.answer.iter().map(|answer| &answer.key[..]));
+                    if shared && let Change::Update(no, _) | Change::Stays(no) | Change::Remove(no, _) = &commit.change
+                    {
+                        let grown = commit.messages.iter().map(|message| channel_of(no.0, message.channel));
+                        wanted.channels.extend(grown);
+                    }
                     match &commit.change {
-                        Change::Create(_) => {}
+                        Change::Create(_) => wanted.new_sessions += 1,
                         Change::Update(no, session) => {
                             wanted.sessions.push(no.0);
                             if session.status() == Status::Ended {
@@ -64,6 +83,7 @@ impl<'b> Wanted<'b> {
                     }
                 }
                 Transition::Import(ImportedSession { session, .. }) => {
+                    wanted.new_sessions += 1;
                     wanted.ids.push(session.facts.id.to_string());
                     wanted.codes.extend(session.facts.invites.iter().map(ToString::to_string));
                     users.extend(players(session).into_iter().map(|(_, user)| user));
@@ -74,9 +94,9 @@ impl<'b> Wanted<'b> {
         wanted
     }
 
-    /// Whether nothing has to be known.
+    /// Whether nothing has to be known by who has the database alone: numbers and lengths of channels it knows.
     pub(crate) fn is_empty(&self) -> bool {
-        let Wanted { answers, sessions, users, ids, codes } = self;
+        let Wanted { answers, sessions, users, ids, codes, channels: _, new_sessions: _ } = self;
         answers.is_empty() && sessions.is_empty() && users.is_empty() && ids.is_empty() && codes.is_empty()
     }
 }
@@ -91,6 +111,17 @@ pub(crate) struct Known {
     pub(crate) users: HashMap<String, KnownUser>,
     pub(crate) ids: BTreeSet<String>,
     pub(crate) codes: BTreeSet<String>,
+    /// What others may have changed, where there are others.
+    pub(crate) shared: Option<KnownOfOthers>,
+}
+
+/// What only the database knows where others write as well.
+#[derive(Default)]
+pub(crate) struct KnownOfOthers {
+    /// How long the channels are that grow.
+    pub(crate) lens: HashMap<(i64, i16), u64>,
+    /// Numbers for the sessions that are new.
+    pub(crate) numbers: VecDeque<i64>,
 }
 
 /// A user and what it has done.
@@ -119,6 +150,8 @@ pub(crate) struct Plan<'b> {
     pub(crate) played: Vec<(i64, i64, i64)>,
     /// Place, session.
     pub(crate) endings: Vec<(i64, i64)>,
+    /// What others are told of it, where there are any.
+    pub(crate) news: News,
 }
 
 impl<'b> Plan<'b> {
@@ -136,6 +169,7 @@ impl<'b> Plan<'b> {
             users: Vec::new(),
             played: Vec::new(),
             endings: Vec::new(),
+            news: News::default(),
         }
     }
 
@@ -151,6 +185,7 @@ impl<'b> Plan<'b> {
         if let Some(stored) = commit.answer.as_ref().and_then(|answer| self.known.answers.get(&answer.key)) {
             return Err(CommitError::Answered(stored.clone()));
         }
+        self.check_places(commit)?;
         let no = match &commit.change {
             Change::Create(session) => self.create(session, None),
             Change::Update(no, session) => {
@@ -189,12 +224,39 @@ impl<'b> Plan<'b> {
             }
         };
         self.messages.extend(commit.messages.iter().map(|message| (no.0, message)));
+        if let Some(shared) = &mut self.known.shared {
+            match &commit.change {
+                Change::Update(_, session) | Change::Remove(_, session) => self.news.add_session(session.facts.id),
+                Change::Create(_) | Change::Stays(_) => {}
+            }
+            for message in &commit.messages {
+                self.news.add_channel(message.channel);
+                shared.lens.insert(channel_of(no.0, message.channel), message.index);
+            }
+        }
         if let Some(answer) = &commit.answer {
             let NewAnswer { key, request, body, .. } = answer;
             self.known.answers.insert(*key, StoredAnswer { request: *request, body: body.clone() });
             self.answers.push(answer);
         }
         Ok(no)
+    }
+
+    /// Refuses a commit whose messages aren't the next in their channels, if others may have said something. Who has the database
+    /// alone knows, and a unique index holds the line.
+    fn check_places(&self, commit: &Commit) -> Result<(), CommitError> {
+        let Some(shared) = &self.known.shared else { return Ok(()) };
+        let (Change::Update(no, _) | Change::Stays(no) | Change::Remove(no, _)) = &commit.change else { return Ok(()) };
+        let mut grown: HashMap<(i64, i16), u64> = HashMap::new();
+        for message in &commit.messages {
+            let channel = channel_of(no.0, message.channel);
+            let len = grown.entry(channel).or_insert_with(|| shared.lens.get(&channel).copied().unwrap_or(0));
+            *len += 1;
+            if message.index != *len {
+                return Err(CommitError::Conflict);
+            }
+        }
+        Ok(())
     }
 
     fn add_import(&mut self, imported: &'b ImportedSession) -> Result<Taken, CommitError> {
@@ -219,8 +281,13 @@ impl<'b> Plan<'b> {
     }
 
     fn create(&mut self, session: &'b Session, import: Option<AuditNo>) -> SessionNo {
-        self.numbers.session += 1;
-        let no = self.numbers.session;
+        let no = match &mut self.known.shared {
+            Some(shared) => shared.numbers.pop_front().expect("as many were drawn as there are new sessions"),
+            None => {
+                self.numbers.session += 1;
+                self.numbers.session
+            }
+        };
         self.created.push((no, session, import));
         self.effects.delta.add(no, &session.facts.challenge, session.status(), 1);
         SessionNo(no)
@@ -228,6 +295,7 @@ impl<'b> Plan<'b> {
 
     /// Counts a session that has ended.
     fn end(&mut self, no: SessionNo, session: &'b Session) {
+        // Among others, numbers are given when it is this transaction's turn, and users had theirs before it began.
         self.numbers.ending += 1;
         self.endings.push((self.numbers.ending, no.0));
         if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
@@ -241,6 +309,7 @@ impl<'b> Plan<'b> {
                 KnownUser { no: self.numbers.user, career: Career::default(), changed: true }
             });
             known.changed = true;
+            self.news.users.insert(known.no);
             known.career.played += 1;
             if known.career.played == 1 {
                 self.effects.delta.add_total(PARTICIPANTS, 1);

@@ -24,10 +24,14 @@ const WAIT: Duration = Duration::from_secs(5);
 /// How long an answer may take until the connection counts as lost: longer than the database lets a statement run.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// The same for a look at the journal, which takes a millisecond, and for which every request waits.
+const PATIENCE_FOR_LOOKS: Duration = Duration::from_secs(5);
+
 /// A pool of connections. Clones are handles to the same one.
 #[derive(Clone)]
 pub(crate) struct Readers {
     pool: Pool,
+    patience: Duration,
     database: DatabaseUrl,
     ended: Arc<RwLock<Option<StoreError>>>,
 }
@@ -35,16 +39,33 @@ pub(crate) struct Readers {
 impl Readers {
     /// Connections are made as they are needed.
     pub(crate) fn of(database: &DatabaseUrl, ended: Arc<RwLock<Option<StoreError>>>) -> Result<Readers, StoreError> {
+        Readers::with(database, ended, CONNECTIONS, PATIENCE)
+    }
+
+    /// One connection for looks at the journal, so that they never wait for long reads.
+    pub(crate) fn for_looks(
+        database: &DatabaseUrl,
+        ended: Arc<RwLock<Option<StoreError>>>,
+    ) -> Result<Readers, StoreError> {
+        Readers::with(database, ended, 1, PATIENCE_FOR_LOOKS)
+    }
+
+    fn with(
+        database: &DatabaseUrl,
+        ended: Arc<RwLock<Option<StoreError>>>,
+        connections: usize,
+        patience: Duration,
+    ) -> Result<Readers, StoreError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(database.config(READING), database.tls()?, config);
         let pool = Pool::builder(manager)
-            .max_size(CONNECTIONS)
+            .max_size(connections)
             .wait_timeout(Some(WAIT))
             .create_timeout(Some(ANSWER_WITHIN))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Database(error.to_string()))?;
-        Ok(Readers { pool, database: database.clone(), ended })
+        Ok(Readers { pool, patience, database: database.clone(), ended })
     }
 
     /// A connection of one's own, for reads that belong together.
@@ -56,7 +77,8 @@ impl Readers {
             PoolError::Backend(error) => unreachable(&self.database, &error),
             PoolError::Timeout(TimeoutType::Create) => silent(&self.database),
             PoolError::Timeout(_) => {
-                StoreError::Database(format!("all {CONNECTIONS} connections for reading are in use"))
+                let all = self.pool.status().max_size;
+                StoreError::Database(format!("all {all} connections for reading are in use"))
             }
             error => StoreError::Database(error.to_string()),
         })
@@ -68,14 +90,14 @@ impl Readers {
         loop {
             let connection = self.connection().await?;
             let found = async { connection.query(&connection.prepare_cached(sql).await?, values).await };
-            match tokio::time::timeout(PATIENCE, found).await {
+            match tokio::time::timeout(self.patience, found).await {
                 Ok(Ok(rows)) => return Ok(rows),
                 Ok(Err(_)) if connection.is_closed() && tries == 0 => tries += 1,
                 Ok(Err(error)) => return Err(failed(&error)),
                 Err(_) => {
                     // Not back into the pool: the next one would wait as long.
                     drop(Object::take(connection));
-                    return Err(StoreError::Database(format!("no answer within {} s", PATIENCE.as_secs())));
+                    return Err(StoreError::Database(format!("no answer within {} s", self.patience.as_secs())));
                 }
             }
         }

@@ -61,13 +61,16 @@ const PAGE: usize = 500;
 /// Users whose standings are counted anew in one transaction.
 const AT_ONCE: i64 = 1000;
 
+/// By which scoring the games were counted; none if none was.
+pub(crate) async fn counted_by(client: &Client) -> Result<Option<String>, StoreError> {
+    let found = client.query_opt("SELECT value FROM notes WHERE name = 'scoring'", &[]).await?;
+    found.map(|row| Ok(row.text(0)?.to_owned())).transpose()
+}
+
 /// Counts the games of every user anew if the arena scores otherwise than when they were counted.
 pub(crate) async fn follow_scoring(client: &Client, scoring: &Scoring) -> Result<(), StoreError> {
     let wanted = scoring.describe();
-    let counted_by = client.query_opt("SELECT value FROM notes WHERE name = 'scoring'", &[]).await?;
-    if let Some(row) = &counted_by
-        && row.text(0)? == wanted
-    {
+    if counted_by(client).await?.as_ref() == Some(&wanted) {
         return Ok(());
     }
     let last_user = client.query_one("SELECT coalesce(max(no), 0) FROM users", &[]).await?.integer(0)?;

@@ -30,12 +30,18 @@ pub(super) async fn find_user(client: &Client, user: &UserId) -> Result<Option<(
 /// The number of a user, who is entered if it wasn't known.
 pub(super) async fn user_no(writing: &mut Writing, user: &UserId) -> Result<i64, WriteError> {
     let id = encode(user.as_str());
-    if let Some(row) = writing.client().query_opt("SELECT no FROM users WHERE id = $1", &[&id]).await? {
+    let find = "SELECT no FROM users WHERE id = $1";
+    if let Some(row) = writing.client().query_opt(find, &[&id]).await? {
         return Ok(row.integer(0)?);
     }
-    writing.numbers.user += 1;
-    let no = writing.numbers.user;
-    writing.client().execute("INSERT INTO users (no, id) VALUES ($1, $2)", &[&no, &id]).await?;
+    writing.number_user(&id).await?;
+    Ok(writing.client().query_one(find, &[&id]).await?.integer(0)?)
+}
+
+/// The same, with nobody else changing it until this is committed.
+async fn lock_user(writing: &mut Writing, user: &UserId) -> Result<i64, WriteError> {
+    let no = user_no(writing, user).await?;
+    writing.lock_users(&[encode(user.as_str()).into_owned()]).await?;
     Ok(no)
 }
 
@@ -85,7 +91,7 @@ impl PostgresStore {
             .write(move |writing| {
                 async move {
                     let ProfileWrite { user, change, respond, once, at } = write;
-                    let no = user_no(writing, &user).await?;
+                    let no = lock_user(writing, &user).await?;
                     let client = writing.client();
                     let found = find_user(client, &user).await?;
                     let mut profile = found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile);
@@ -118,11 +124,12 @@ impl PostgresStore {
         self.writer
             .write(move |writing| {
                 async move {
-                    let no = user_no(writing, &user).await?;
+                    let no = lock_user(writing, &user).await?;
                     let sql = "UPDATE users SET benchmark = $2 WHERE no = $1";
                     writing.client().execute(sql, &[&no, &i64::from(benchmark)]).await?;
-                    record(writing, &audit).await?;
+                    writing.news.administration = true;
                     let found = find_user(writing.client(), &user).await?;
+                    record(writing, &audit).await?;
                     Ok(found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile))
                 }
                 .boxed()
@@ -203,12 +210,15 @@ impl PostgresStore {
 
     async fn load_ranking(&self, ranked: &Ranked) -> Result<(), StoreError> {
         let beginning = self.mirror.rankings.begin(ranked);
-        // Whatever is committed after this one knows that moves are wanted; what was before is seen by the read below.
-        let passed = self.writer.write(|_| async { Ok(()) }.boxed()).await;
-        passed.map_err(|error| match error {
-            CommitError::Unavailable(error) => error,
-            error => StoreError::Database(error.to_string()),
-        })?;
+        if self.nodes().is_none() {
+            // Whatever is committed after this one knows that moves are wanted; what was before is seen by the read below. Where
+            // others write too, who moves is read from the journal, in its order.
+            let passed = self.writer.write(|_| async { Ok(()) }.boxed()).await;
+            passed.map_err(|error| match error {
+                CommitError::Unavailable(error) => error,
+                error => StoreError::Database(error.to_string()),
+            })?;
+        }
         let connection = self.readers.connection().await?;
         // One statement is one snapshot; its rows are looked at as they come.
         let none: [i64; 0] = [];
@@ -222,6 +232,26 @@ impl PostgresStore {
         }
         self.mirror.rankings.finish(ranked, beginning, keys);
         Ok(())
+    }
+
+    /// Where these users stand now on the boards that are in memory.
+    pub(super) async fn read_moves(&self, users: BTreeSet<i64>) -> Result<Vec<(Ranked, i64, Option<f64>)>, StoreError> {
+        let ranked = self.mirror.rankings.in_use();
+        if users.is_empty() || ranked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let users: Vec<i64> = users.into_iter().collect();
+        let sql = "SELECT w.user_no, c.standings FROM unnest($1::int8[]) AS w (user_no)
+             LEFT JOIN careers c ON c.user_no = w.user_no AND c.n = 0";
+        let mut places = Vec::new();
+        for row in self.readers.query(sql, &[&users]).await? {
+            let user = row.integer(0)?;
+            let standings = row.text_or_null(1)?.map(|text| read_standings(user, text)).unwrap_or_default();
+            for ranked in &ranked {
+                places.push((ranked.clone(), user, ranked.key(&self.mirror.scoring, &standings)));
+            }
+        }
+        Ok(places)
     }
 
     pub(crate) fn forget_idle_boards(&self) {
@@ -300,9 +330,12 @@ impl PostgresStore {
         self.writer
             .write(move |writing| {
                 async move {
+                    let id = writing.client().query_one("SELECT id FROM users WHERE no = $1", &[&user]).await?;
+                    writing.lock_users(&[id.text(0)?.to_owned()]).await?;
                     let career = recount(writing.client(), &writing.scoring, user).await?;
                     write_career(writing.client(), user, &career).await?;
                     writing.effects.recounted = true;
+                    writing.news.users.insert(user);
                     record(writing, &audit).await.map(drop)
                 }
                 .boxed()

@@ -16,11 +16,13 @@ use tokio_postgres::{Client, Error};
 
 use super::batch::{Failure, add_delta, write_batch};
 use super::connection::{Holder, Numbers, failed, is_constraint, measure, read_counts};
+use super::journal::{self, NOW_MS, News};
 use super::plan::{Done, Transition};
 use super::url::DatabaseUrl;
 use crate::counts::Counts;
 use crate::import::{ImportedSession, Taken};
 use crate::job::Effects;
+use crate::nodes::Nodes;
 use crate::ranking::Rankings;
 use crate::standings::Counting;
 use crate::{Commit, CommitError, SessionNo, StoreError};
@@ -34,6 +36,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often the size of the store is looked at, which takes the database milliseconds.
 const MEASURE_AGAIN: Duration = Duration::from_secs(60);
+
+/// How often old entries of the journal are removed, and how old they are then, in milliseconds. A node that has heard nothing for
+/// as long reads everything anew.
+const FORGET_AGAIN: Duration = Duration::from_secs(60);
+const REMEMBER_MS: i64 = 10 * 60 * 1000;
 
 /// How long a batch may take until the database counts as lost: longer than it lets a statement run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,13 +79,32 @@ pub(crate) struct Mirror {
     pub(crate) bytes: Arc<AtomicU64>,
 }
 
+impl Mirror {
+    pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings) -> Mirror {
+        Mirror {
+            counts: Arc::new(RwLock::new(counts)),
+            scoring: Arc::new(scoring),
+            rankings: Arc::new(rankings),
+            ended: Arc::default(),
+            bytes: Arc::default(),
+        }
+    }
+}
+
 impl Writer {
     /// Must be called on a runtime.
-    pub(crate) fn start(database: DatabaseUrl, holder: Holder, numbers: Numbers, mirror: Mirror) -> Writer {
+    pub(crate) fn start(
+        database: DatabaseUrl,
+        holder: Holder,
+        numbers: Numbers,
+        mirror: Mirror,
+        nodes: Option<Arc<Nodes>>,
+    ) -> Writer {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let name = holder.name.clone();
+        let link = Some(Arc::new(holder));
         let state =
-            State { database, name, link: Some(Arc::new(holder)), numbers, mirror, measured: None, away: false };
+            State { database, name, link, numbers, mirror, nodes, measured: None, forgotten: None, away: false };
         tokio::spawn(state.run(waiting));
         Writer { jobs }
     }
@@ -128,9 +154,42 @@ pub(crate) struct Writing {
     pub(crate) numbers: Numbers,
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) effects: Effects,
+    /// What other nodes are told, where there are others.
+    pub(crate) news: News,
 }
 
 impl Writing {
+    /// Waits until no other transaction is about to be committed, where there are others. Last of all: behind it, all nodes wait.
+    pub(crate) async fn take_turn(&self) -> Result<(), Error> {
+        match &self.holder.sharing {
+            Some(sharing) => journal::take_turn(self.client(), sharing).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps others from changing what these users have done until this is committed, where there are others.
+    pub(crate) async fn lock_users(&self, users: &[String]) -> Result<(), Error> {
+        match &self.holder.sharing {
+            Some(sharing) => self.client().execute(&sharing.lock_users, &[&users]).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Enters a user who isn't known. Where there are others, they may have done it just now.
+    pub(crate) async fn number_user(&mut self, id: &str) -> Result<(), Error> {
+        let client = &self.holder.client;
+        match &self.holder.sharing {
+            Some(sharing) => {
+                client.execute(&sharing.lock_numbers_of_users, &[]).await?;
+                client.execute(&sharing.number_users, &[&&[id][..]]).await.map(drop)
+            }
+            None => {
+                self.numbers.user += 1;
+                client.execute("INSERT INTO users (no, id) VALUES ($1, $2)", &[&self.numbers.user, &id]).await.map(drop)
+            }
+        }
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.holder.client
     }
@@ -239,8 +298,12 @@ struct State {
     link: Option<Arc<Holder>>,
     numbers: Numbers,
     mirror: Mirror,
+    /// The others, if there are any.
+    nodes: Option<Arc<Nodes>>,
     /// When the size of the store was last looked at.
     measured: Option<Instant>,
+    /// When old entries of the journal were last removed.
+    forgotten: Option<Instant>,
     /// Whether the last attempt to get at the database failed.
     away: bool,
 }
@@ -253,7 +316,7 @@ impl State {
                 Ok(None) => break,
                 Err(_) => {
                     if let Ok(holder) = self.hold().await {
-                        self.measure(&holder).await;
+                        self.look_after(&holder).await;
                     }
                     continue;
                 }
@@ -280,9 +343,15 @@ impl State {
             }
             self.commit_batch(batch).await;
             if let Some(holder) = self.link.clone() {
-                self.measure(&holder).await;
+                self.look_after(&holder).await;
             }
         }
+    }
+
+    /// What is to be done now and then.
+    async fn look_after(&mut self, holder: &Holder) {
+        self.measure(holder).await;
+        self.forget_journal(holder).await;
     }
 
     /// Looks how large the store is, if nobody has for a while.
@@ -294,6 +363,21 @@ impl State {
         match measure(&holder.client).await {
             Ok(bytes) => self.mirror.bytes.store(bytes, Ordering::Relaxed),
             Err(error) => tracing::warn!(%error, "the size of the store is unknown: {error}"),
+        }
+    }
+
+    /// Removes what stands in the journal for long, if that hasn't been done for a while. The last entry stays, for its number.
+    async fn forget_journal(&mut self, holder: &Holder) {
+        if holder.sharing.is_none() || self.forgotten.is_some_and(|last| last.elapsed() < FORGET_AGAIN) {
+            return;
+        }
+        self.forgotten = Some(Instant::now());
+        let forget = format!(
+            "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal) AND n <= (SELECT max(n) FROM
+                 (SELECT n, at FROM journal ORDER BY n LIMIT 50000) oldest WHERE at < {NOW_MS} - {REMEMBER_MS})"
+        );
+        if let Err(error) = holder.client.batch_execute(&forget).await {
+            tracing::warn!(%error, "old entries of the journal stay: {error}");
         }
     }
 
@@ -325,16 +409,19 @@ impl State {
     }
 
     async fn take_again(&mut self) -> Result<Arc<Holder>, StoreError> {
-        let taken = Holder::take_again(&self.database, &self.name).await;
+        let node = self.nodes.as_ref().map(|nodes| nodes.node());
+        let taken = Holder::take_again(&self.database, &self.name, node).await;
         let holder = taken.inspect_err(|error| {
             if let StoreError::Superseded { .. } = error {
                 *self.mirror.ended.write() = Some(error.clone());
             }
         })?;
-        // The commit that was under way may have been made or not.
-        self.numbers = Numbers::read(&holder.client).await?;
-        *self.mirror.counts.write() = read_counts(&holder.client).await?;
-        self.mirror.rankings.forget_all();
+        // The commit that was under way may have been made or not. Who shares the database hears of it from the journal.
+        if self.nodes.is_none() {
+            self.numbers = Numbers::read(&holder.client).await?;
+            *self.mirror.counts.write() = read_counts(&holder.client).await?;
+            self.mirror.rankings.forget_all();
+        }
         Ok(Arc::new(holder))
     }
 
@@ -349,8 +436,9 @@ impl State {
                 }
             }
             // One of them hit something that can only be found by trying, such as a place in a channel that is taken.
-            // Each for itself, the others don't suffer.
-            Err(Failure::Constraint) if batch.len() > 1 => {
+            // Each for itself, the others don't suffer. Where it was another node that was faster, such as with an answer to the same
+            // request, what it has committed is found then.
+            Err(Failure::Constraint) if batch.len() > 1 || self.nodes.is_some() => {
                 for job in batch {
                     let outcome = match self.try_batch(std::slice::from_ref(&job)).await {
                         Ok(mut done) => done.pop().unwrap_or(Err(CommitError::Conflict)),
@@ -388,7 +476,7 @@ impl State {
     async fn try_batch(&mut self, batch: &[Queued]) -> Result<Vec<Result<Done, CommitError>>, Failure> {
         let holder = self.hold().await.map_err(Failure::Failed)?;
         let transitions: Vec<Transition<'_>> = batch.iter().map(Queued::transition).collect();
-        let ranked = self.mirror.rankings.in_use();
+        let ranked = if self.nodes.is_some() { Vec::new() } else { self.mirror.rankings.in_use() };
         let scoring = Arc::clone(&self.mirror.scoring);
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let written = write_batch(&holder, &transitions, &counting, self.numbers);
@@ -398,8 +486,12 @@ impl State {
         Ok(done)
     }
 
-    /// Makes what is in memory follow what is durable.
+    /// Makes what is in memory follow what is durable. Where others write too, it follows the journal instead, in its order.
     fn show(&self, effects: Effects) {
+        if let Some(nodes) = &self.nodes {
+            nodes.committed.send_modify(|count| *count += 1);
+            return;
+        }
         self.mirror.counts.write().apply(&effects.delta);
         if effects.recounted {
             self.mirror.rankings.forget_all();
@@ -413,7 +505,8 @@ impl State {
             let holder = self.hold().await.map_err(CommitError::Unavailable)?;
             let scoring = Arc::clone(&self.mirror.scoring);
             let effects = Effects::default();
-            let mut writing = Writing { holder: Arc::clone(&holder), numbers: self.numbers, scoring, effects };
+            let news = News::default();
+            let mut writing = Writing { holder: Arc::clone(&holder), numbers: self.numbers, scoring, effects, news };
             let patience = tokio::time::timeout(LONG_PATIENCE, write_other(&holder.client, &mut *job, &mut writing));
             match patience.await.unwrap_or(Err(WriteFailure::Failure(Failure::Unsure))) {
                 Ok(()) => {
@@ -445,7 +538,7 @@ async fn write_other(client: &Client, job: &mut dyn Job, writing: &mut Writing) 
     client.batch_execute("BEGIN").await.map_err(failed)?;
     let applied = job.apply(writing).await;
     let added = match applied {
-        Ok(()) => add_delta(&writing.holder, &writing.effects.delta).await.map_err(WriteError::Failed),
+        Ok(()) => tell(writing).await.map_err(WriteError::Failed),
         Err(error) => Err(error),
     };
     match added {
@@ -459,4 +552,16 @@ async fn write_other(client: &Client, job: &mut dyn Job, writing: &mut Writing) 
             })
         }
     }
+}
+
+/// Writes how counts and totals change, and tells other nodes, if there are any.
+async fn tell(writing: &Writing) -> Result<(), Error> {
+    let (holder, delta) = (&writing.holder, &writing.effects.delta);
+    let Some(sharing) = &holder.sharing else { return add_delta(holder, delta).await };
+    if writing.news.is_empty(delta) && delta.totals.is_empty() {
+        return Ok(());
+    }
+    journal::take_turn(&holder.client, sharing).await?;
+    add_delta(holder, delta).await?;
+    journal::write(holder, sharing, &writing.news, delta).await
 }

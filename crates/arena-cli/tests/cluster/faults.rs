@@ -1,0 +1,248 @@
+//! What can befall an arena: a test for each. After each of them, all that clients were told is there, once.
+
+use std::time::{Duration, Instant};
+
+use arena_engine::Environment;
+use arena_testkit::{Client, Dice, Player};
+use serde_json::{Value, json};
+
+use crate::load::{Clock, under_load};
+use crate::nodes::{Cluster, Plan, Sharing};
+use crate::proxy::SILENCE;
+
+/// How long something stands still or is gone: longer than clients wait for an answer. In a long test, longer than Postgres and nodes
+/// wait for each other.
+fn gone(clock: &Clock) -> Duration {
+    if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(5) }
+}
+
+#[test]
+fn a_node_alone_is_killed_and_started_again() {
+    let mut cluster = Cluster::start(Plan::ALONE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        for percent in [30, 60] {
+            clock.until_percent(percent);
+            cluster.kill(0);
+            cluster.start_node(0);
+        }
+    });
+    cluster.end();
+}
+
+#[test]
+fn one_of_three_nodes_is_killed_and_comes_back() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        for (node, percent) in [(0, 20), (2, 50)] {
+            clock.until_percent(percent);
+            cluster.kill(node);
+            clock.until_percent(percent + 20);
+            cluster.start_node(node);
+        }
+    });
+    cluster.end();
+}
+
+#[test]
+fn a_node_that_stood_still_does_no_harm_when_it_goes_on() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.a_moment();
+        cluster.freeze(1);
+        // For a while clients go on sending it requests, which it finds when it goes on, long after they were made elsewhere.
+        clock.a_moment();
+        cluster.is_up(1, false);
+        clock.pass(gone(clock));
+        cluster.thaw(1);
+        clock.a_moment();
+    });
+    cluster.end();
+}
+
+#[test]
+fn all_nodes_are_replaced_one_after_the_other() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        for node in 0..cluster.len() {
+            clock.until_percent(u32::try_from(node).unwrap() * 30 + 10);
+            cluster.stop(node);
+            cluster.start_node(node);
+        }
+    });
+    cluster.end();
+}
+
+#[test]
+fn the_database_crashes_and_comes_back() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        for percent in [20, 60] {
+            clock.until_percent(percent);
+            cluster.postgres().crash();
+            cluster.postgres().start_again();
+        }
+    });
+    cluster.end();
+}
+
+#[test]
+fn the_database_is_gone_for_a_while() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.a_moment();
+        cluster.postgres().crash();
+        clock.pass(gone(clock));
+        cluster.postgres().start_again();
+        for node in 0..cluster.len() {
+            cluster.until_ready(node);
+        }
+        clock.a_moment();
+    });
+    cluster.end();
+}
+
+#[test]
+fn nats_is_started_again_and_is_gone_for_a_while() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.until_percent(25);
+        cluster.nats().restart();
+        clock.until_percent(50);
+        cluster.nats().stop();
+        clock.pass(Duration::from_secs(2));
+        cluster.nats().start_again();
+        clock.a_moment();
+    });
+    cluster.end();
+}
+
+#[test]
+fn connections_are_cut_between_commits_and_their_answers() {
+    // Without NATS, so that this way is under load as well; and with one node that has the database for itself.
+    for plan in [Plan { sharing: Sharing::Polling, ..Plan::THREE }, Plan::ALONE] {
+        let mut cluster = Cluster::start(Plan { proxied: true, ..plan });
+        under_load(&mut cluster, false, |cluster, clock| {
+            for percent in (10..90).step_by(10) {
+                clock.until_percent(percent);
+                cluster.proxy(percent as usize / 10 % cluster.len()).cut_a_commit();
+            }
+        });
+        let cut: usize = (0..cluster.len()).map(|node| cluster.proxy(node).done()).sum();
+        assert!(cut > 2, "only {cut} commits were cut off");
+        cluster.end();
+    }
+}
+
+#[test]
+fn a_connection_that_falls_silent_within_a_transaction_does_not_hold_up_the_others_for_long() {
+    let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.a_moment();
+        cluster.proxy(0).silence_a_transaction();
+        clock.a_moment();
+        cluster.is_up(0, false);
+        // What it has locked is free again after five seconds, and then others go on.
+        clock.pass(SILENCE + Duration::from_secs(1));
+        cluster.until_ready(0);
+        cluster.is_up(0, true);
+        clock.a_moment();
+    });
+    assert_eq!(cluster.proxy(0).done(), 1, "nothing fell silent");
+    cluster.end();
+}
+
+#[test]
+fn of_the_same_move_at_two_nodes_one_is_taken() {
+    let mut cluster = Cluster::start(Plan::THREE);
+    under_load(&mut cluster, true, |_, _| {});
+    cluster.end();
+}
+
+#[test]
+fn clocks_that_are_ten_minutes_apart_or_leap_are_nobodys_business() {
+    let mut cluster = Cluster::start(Plan { auth: true, clocks_off_s: &[600, -600, 0], ..Plan::THREE });
+    under_load(&mut cluster, false, |cluster, clock| {
+        clock.until_percent(30);
+        cluster.set_clock(2, 3600);
+    });
+    for node in 0..cluster.len() {
+        a_deadline_passes_once(&cluster, node);
+    }
+    cluster.end();
+}
+
+#[test]
+fn whatever_befalls_it_one_after_the_other() {
+    let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
+    under_load(&mut cluster, false, |cluster, clock| {
+        let mut dice = Dice(getrandom::u64().expect("the system has randomness"));
+        let mut fates: Vec<String> = Vec::new();
+        while fates.len() < 4 || !clock.is_over() {
+            let node = dice.below(cluster.len() as u64) as usize;
+            let (fate, moment) = (dice.below(6), Duration::from_millis(dice.below(1_000)));
+            let told = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
+            fates.push(format!("{told} {node}"));
+            match fate {
+                0 => cluster.kill(node),
+                1 => cluster.stop(node),
+                2 => cluster.freeze(node),
+                3 => cluster.proxy(node).cut_a_commit(),
+                4 => cluster.postgres().crash(),
+                _ => cluster.nats().stop(),
+            }
+            clock.pass(moment);
+            match fate {
+                0 | 1 => cluster.start_node(node),
+                2 => cluster.thaw(node),
+                3 => {}
+                4 => cluster.postgres().start_again(),
+                _ => cluster.nats().start_again(),
+            }
+            clock.pass(moment);
+        }
+        tell(&fates.join(", "));
+    });
+    cluster.end();
+}
+
+/// Prints what was done, for those who look.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
+fn tell(what: &str) {
+    println!("{what}");
+}
+
+/// A game of chess that begins at `node` and in which nobody moves: all nodes tell that the time is up, when it is, and once.
+fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
+    const TURN: Duration = Duration::from_secs(2);
+    let begins = cluster.client(node);
+    let created = begins.post("/api/challenges/chess", &json!({ "options": { "turnMs": 2_000 } })).ok();
+    let session = created["id"].as_str().unwrap();
+    let now = || Environment::system().now();
+    for (seat, invite) in (1..).zip(created["invites"].as_array().unwrap()) {
+        let joined = begins.post("/api/arena/join", &Player::new(seat).signed_join(invite.as_str().unwrap(), now()));
+        assert_eq!(joined.status, 200, "{}", joined.text());
+    }
+    let (began, began_at) = (Instant::now(), now());
+    let asker = cluster.client((node + 1) % cluster.len());
+    let log = loop {
+        let log = asker.get(&format!("/api/arena/sync?channel={session}&index=5&wait=20")).ok();
+        if !log["messages"].as_array().unwrap().is_empty() {
+            break log;
+        }
+        assert!(began.elapsed() < 10 * TURN, "the deadline doesn't pass");
+    };
+    let late = began.elapsed().saturating_sub(TURN);
+    assert!(began.elapsed() >= TURN - Duration::from_millis(500) && late < TURN, "after {:?}: {log}", began.elapsed());
+    let whole = |client: &Client| -> Vec<Value> {
+        let log = client.get(&format!("/api/arena/sync?channel={session}")).ok();
+        log["messages"].as_array().unwrap().clone()
+    };
+    let logs: Vec<Vec<Value>> = (0..cluster.len()).map(|node| whole(&cluster.client(node))).collect();
+    assert!(logs.iter().all(|log| *log == logs[0]), "{logs:#?}");
+    let times =
+        |text: &str| logs[0].iter().filter(|message| message["content"].as_str().unwrap().contains(text)).count();
+    assert_eq!((times("\"disqualified\""), times("Game ended.")), (1, 1), "{logs:#?}");
+    let stamps: Vec<i64> = logs[0].iter().map(|message| message["timestamp"].as_i64().unwrap()).collect();
+    let off = |stamp: &i64| (stamp - began_at.0).unsigned_abs();
+    assert!(stamps.iter().all(|stamp| off(stamp) < 30_000), "stamped {stamps:?}, and it is {}", began_at.0);
+}

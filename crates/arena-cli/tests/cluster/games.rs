@@ -1,0 +1,294 @@
+//! Players who play whole games, whatever happens to the nodes.
+
+use std::thread;
+use std::time::Instant;
+
+use arena_engine::Environment;
+use arena_testkit::history::{Deed, Message};
+use arena_testkit::{Dice, Player as Signer};
+use serde_json::{Value, json};
+
+use crate::call::{Caller, Field, PATIENCE};
+use crate::watch;
+
+/// Users whom all players together are. Few, so that the same careers change from everywhere at once.
+const USERS: u64 = 6;
+
+/// How people play.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// Whether players have to sign.
+    pub auth: bool,
+    /// Whether every join and move is sent to two nodes at the same time, under two keys.
+    pub races: bool,
+}
+
+/// What is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Psi,
+    Ultimatum,
+    Chess,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Psi => "psi",
+            Kind::Ultimatum => "ultimatum",
+            Kind::Chess => "chess",
+        }
+    }
+
+    /// Options that no other session has.
+    fn options(self, number: u64) -> Value {
+        match self {
+            Kind::Psi => json!({ "range": [100, number] }),
+            Kind::Ultimatum => json!({ "total": number, "maxRounds": 3 }),
+            Kind::Chess => json!({ "turnMs": 600_000 + number, "n_epochs": 8 }),
+        }
+    }
+}
+
+/// Plays one game after the other until it is time to close.
+pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
+    while !field.is_closing() {
+        // A player of ultimatum may rightly do the same again in its next turn, so races in it have no one winner.
+        let kinds =
+            if manners.races { [Kind::Psi, Kind::Psi, Kind::Chess] } else { [Kind::Psi, Kind::Ultimatum, Kind::Chess] };
+        let kind = kinds[dice.below(3) as usize];
+        play(field, dice, kind, manners);
+    }
+}
+
+/// A session: its id, and its invites.
+pub type Opened = (String, Vec<String>);
+
+/// Opens a session.
+pub fn open(caller: &mut Caller<'_>, challenge: &str, options: &Value) -> Opened {
+    let deed = Deed::create(challenge, options.as_object().unwrap());
+    let created = caller.write(deed, &format!("/api/challenges/{challenge}"), &json!({ "options": options }));
+    let created = created.expect("it can be created");
+    let invites = created["invites"].as_array().unwrap().iter().map(|invite| invite.as_str().unwrap().to_owned());
+    (created["id"].as_str().unwrap().to_owned(), invites.collect())
+}
+
+fn play(field: &Field, dice: &mut Dice, kind: Kind, manners: Manners) {
+    let mut caller = Caller::new(field, dice.fork());
+    let number = field.number();
+    let (session, invites) = open(&mut caller, kind.name(), &kind.options(number));
+    let is_watched = dice.chance(30);
+    let first = dice.below(USERS);
+    // Now and then somebody plays against itself, which counts for nobody.
+    let second = if dice.chance(3) { first } else { (first + 1 + dice.below(USERS - 1)) % USERS };
+    thread::scope(|scope| {
+        if is_watched {
+            let channel = if dice.chance(50) { session.clone() } else { format!("challenge_{session}") };
+            let caller = Caller::new(field, dice.fork());
+            scope.spawn(move || watch::until_the_end(caller, channel));
+        }
+        for (invite, user) in invites.iter().zip([first, second]) {
+            let caller = Caller::new(field, dice.fork());
+            let mut player = Player {
+                caller,
+                kind,
+                number,
+                manners,
+                session: &session,
+                me: invite,
+                others: invites.iter().filter(|other| *other != invite).collect(),
+            };
+            scope.spawn(move || player.play(user));
+        }
+    });
+}
+
+/// A player at its seat.
+struct Player<'f> {
+    caller: Caller<'f>,
+    kind: Kind,
+    /// The session's own number; in ultimatum, what is to be split.
+    number: u64,
+    manners: Manners,
+    session: &'f str,
+    me: &'f str,
+    others: Vec<&'f String>,
+}
+
+/// Takes a seat. Returns who plays, and the session key where there is one.
+pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) -> Result<Option<String>, String> {
+    let (user, body) = if manners.auth {
+        let signer = Signer::new(u8::try_from(user).unwrap() + 1);
+        (signer.user_id(), signer.signed_join(invite, Environment::system().now()))
+    } else {
+        let user = format!("user {user}");
+        (user.clone(), json!({ "invite": invite, "userId": user }))
+    };
+    let deed = Deed::Join { invite: invite.to_owned(), user: Some(user) };
+    let joined = if manners.races {
+        race(caller, deed, "/api/arena/join", &body)
+    } else {
+        caller.write(deed, "/api/arena/join", &body)
+    };
+    joined.map(|answer| answer["sessionKey"].as_str().map(str::to_owned))
+}
+
+/// Sends a write to two nodes at the same time, under two keys. Returns what was answered to the one that was taken.
+fn race(caller: &mut Caller<'_>, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
+    let first = caller.choose(None);
+    let second = caller.choose(Some(first));
+    let mut racers = [first, second].map(|node| Caller { only: Some(node), ..caller.fork() });
+    let [one, other] = &mut racers;
+    let (one, other) = thread::scope(|scope| {
+        let other = scope.spawn(|| other.write_as(deed.clone(), path, body, true));
+        (one.write_as(deed.clone(), path, body, true), other.join().expect("a racer fails with a reason of its own"))
+    });
+    caller.field.note(|history| history.races.push([one.0, other.0]));
+    let [one, other] = [one.1, other.1].map(|result| result.expect("it goes on until there is an answer"));
+    one.or(other)
+}
+
+/// What a player makes of what it is told.
+#[derive(Default)]
+struct Sight {
+    /// The players in the order of their seats, as far as they have joined.
+    seats: Vec<String>,
+    /// Numbers of the own set.
+    set: Vec<String>,
+    /// Whether an offer of somebody else is on the table.
+    offered: bool,
+    /// What can be done now.
+    moves: Vec<(&'static str, String)>,
+    ended: bool,
+}
+
+impl Player<'_> {
+    fn play(&mut self, user: u64) {
+        let me = self.me;
+        if self.caller.dice.chance(20) {
+            let deed = Deed::Announce { invite: me.to_owned() };
+            self.caller.write(deed, "/api/invites", &json!({ "inviteId": me })).expect("it is offered once");
+        }
+        self.caller.key = join(&mut self.caller, me, user, self.manners).expect("it is this player's seat");
+        let channel = format!("challenge_{}", self.session);
+        let (mut sight, mut index, mut last) = (Sight::default(), 1, Instant::now());
+        while !sight.ended {
+            for message in self.caller.read(&channel, me, index, true) {
+                (index, last) = (message.index + 1, Instant::now());
+                self.see(&mut sight, &message);
+            }
+            // A read may end with the question in it and the next begin with the answer to it.
+            if !sight.moves.is_empty() && !sight.ended {
+                let moves = std::mem::take(&mut sight.moves);
+                let (method, content) = moves[self.caller.dice.below(moves.len() as u64) as usize].clone();
+                self.act(method, &content);
+            }
+            if self.caller.dice.chance(30) && sight.seats.len() > 1 {
+                self.say();
+            }
+            assert!(
+                last.elapsed() < PATIENCE,
+                "{:?} {} doesn't go on for {me}, behind {index}",
+                self.kind,
+                self.session
+            );
+        }
+    }
+
+    fn act(&mut self, method: &str, content: &str) {
+        let deed = Deed::Act {
+            session: self.session.to_owned(),
+            from: self.me.to_owned(),
+            method: method.to_owned(),
+            content: content.to_owned(),
+        };
+        let body = json!({ "challengeId": self.session, "from": self.me, "messageType": method, "content": content });
+        let path = "/api/arena/message";
+        let acted = if self.manners.races {
+            race(&mut self.caller, deed, path, &body)
+        } else {
+            self.caller.write(deed, path, &body)
+        };
+        acted.unwrap_or_else(|code| panic!("{:?}: {method} {content:?} of {} is refused: {code}", self.kind, self.me));
+    }
+
+    fn say(&mut self) {
+        let to = self.caller.dice.chance(30).then(|| self.others[0].as_str());
+        say(&mut self.caller, self.session, self.me, to, true);
+    }
+
+    fn see(&mut self, sight: &mut Sight, message: &Message) {
+        if message.from != "operator" {
+            return;
+        }
+        if let Some(to) = message.to.as_ref().filter(|to| !sight.seats.contains(to)) {
+            // In the order of their seats, everybody is told something when it sits down, or when all do.
+            sight.seats.push(to.clone());
+        }
+        let content = message.content.as_deref().unwrap_or_default();
+        if content.starts_with("Game ended.") {
+            sight.ended = true;
+            return;
+        }
+        match self.kind {
+            Kind::Psi => self.see_psi(sight, content),
+            Kind::Ultimatum => self.see_ultimatum(sight, content),
+            Kind::Chess => self.see_chess(sight, content),
+        }
+    }
+
+    fn see_psi(&mut self, sight: &mut Sight, content: &str) {
+        if let Some(set) = content.strip_prefix("Your private set is: ") {
+            let digits = set.split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty());
+            sight.set = digits.map(str::to_owned).collect();
+        }
+        // It begins when the other has been told its set as well. Whoever has guessed is told so, which isn't another start.
+        let begins = sight.seats.len() == 2 && !sight.set.is_empty();
+        if begins {
+            let some = sight.set.len().min(1 + self.caller.dice.below(4) as usize);
+            sight.moves = vec![("guess", sight.set.drain(..).take(some).collect::<Vec<_>>().join(", "))];
+        }
+    }
+
+    fn see_ultimatum(&mut self, sight: &mut Sight, content: &str) {
+        let seat = sight.seats.iter().position(|seat| seat == self.me);
+        if content.contains(" proposes: ") || content.contains(" rejects the offer") {
+            let own = seat.is_some_and(|seat| content.starts_with(&format!("Player {} ", seat + 1)));
+            sight.offered = content.contains(" proposes: ") && !own;
+        }
+        if !seat.is_some_and(|seat| content.contains(&format!("Player {}'s turn.", seat + 1))) {
+            return;
+        }
+        let share = self.caller.dice.below(self.number + 1);
+        sight.moves = vec![("pass", String::new()), ("submit_offer", format!("{share}, {}", self.number - share))];
+        if sight.offered {
+            sight.moves.extend([("accept", String::new()), ("reject", String::new())]);
+        }
+    }
+
+    fn see_chess(&self, sight: &mut Sight, content: &str) {
+        let Ok(told) = serde_json::from_str::<Value>(content) else { return };
+        let asked = told["asked"].as_array().is_some_and(|asked| asked.iter().any(|player| player == self.me));
+        let moves = told["world_state"]["legal_moves"].as_array().filter(|_| asked);
+        if told.get("world_state").is_some() {
+            let moves = moves.into_iter().flatten().filter_map(Value::as_str);
+            sight.moves = moves.map(|uci| ("move", uci.to_owned())).collect();
+        }
+    }
+}
+
+/// Says something that nobody has said before.
+pub fn say(caller: &mut Caller<'_>, session: &str, from: &str, to: Option<&str>, insists: bool) {
+    let content = format!("{} {}", caller.field.number(), "·".repeat(caller.dice.below(60) as usize));
+    let mut body = json!({ "channel": session, "from": from, "content": content });
+    if let Some(to) = to {
+        body["to"] = json!(to);
+    }
+    let (session, from, to) = (session.to_owned(), from.to_owned(), to.map(str::to_owned));
+    let deed = Deed::Say { session, from, to, content };
+    if insists {
+        caller.write(deed, "/api/chat/send", &body).expect("players may talk");
+    } else {
+        caller.try_write(deed, "/api/chat/send", &body);
+    }
+}

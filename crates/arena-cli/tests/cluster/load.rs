@@ -1,0 +1,186 @@
+//! Load on a cluster, while something befalls it; then the comparison of what was seen with what is there.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_testkit::Dice;
+use arena_testkit::history::{Deed, History, Outcome};
+use serde_json::json;
+
+use crate::call::{Caller, Field};
+use crate::games::{self, Manners};
+use crate::nodes::Cluster;
+use crate::{settle, watch};
+
+/// Tables at which games are played, one after the other.
+const TABLES: usize = 4;
+
+/// Clients that all talk in one session.
+const TALKERS: usize = 3;
+
+/// Clients that watch them.
+const WATCHERS: usize = 3;
+
+/// How long load lasts that isn't longer for a reason.
+const SHORT: Duration = Duration::from_secs(3);
+
+/// How long load is to last in all: as long as the environment says, else `short`.
+fn length(short: Duration) -> Duration {
+    let seconds = std::env::var("ARENA_FAULT_SECONDS").ok();
+    seconds.map_or(short, |seconds| {
+        Duration::from_secs(seconds.parse().expect("ARENA_FAULT_SECONDS is a number of seconds"))
+    })
+}
+
+/// What goes on while clients play: how much of their time has passed.
+pub struct Clock {
+    began: Instant,
+    length: Duration,
+}
+
+impl Clock {
+    /// Lets the load go on until so many percent of its time have passed.
+    pub fn until_percent(&self, percent: u32) {
+        let at = self.began + self.length * percent / 100;
+        thread::sleep(at.saturating_duration_since(Instant::now()));
+    }
+
+    /// Lets the load go on for so long, whatever its time was to be.
+    pub fn pass(&self, time: Duration) {
+        thread::sleep(time);
+    }
+
+    /// Lets the load go on for a moment, which in a long test is a longer one.
+    pub fn a_moment(&self) {
+        self.pass(Duration::from_secs(1).max(self.length / 5));
+    }
+
+    /// Whether there is time for what takes long.
+    pub fn is_long(&self) -> bool {
+        self.length > Duration::from_secs(20)
+    }
+
+    /// Whether the time has passed.
+    pub fn is_over(&self) -> bool {
+        self.began.elapsed() > self.length
+    }
+}
+
+/// Lets clients play for a few seconds while `fault` does its worst, and fails with all that isn't as they were told. `fault` has to
+/// leave all nodes ready, as they are to be compared.
+pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) {
+    let seed = getrandom::u64().expect("the system has randomness");
+    let mut dice = Dice(seed);
+    let manners = Manners { auth: cluster.auth(), races };
+    let field = Field::new(cluster.places());
+    let (hall, invites) = open_hall(&field, &mut dice, manners);
+    let heard = AtomicU64::new(u64::MAX);
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let players: Vec<_> = (0..TABLES)
+            .map(|_| {
+                let (field, mut dice) = (&field, dice.fork());
+                scope.spawn(move || games::play_on(field, &mut dice, manners))
+            })
+            .collect();
+        let talkers: Vec<_> = (0..TALKERS)
+            .map(|talker| {
+                let (field, dice, hall, seat) = (&field, dice.fork(), &hall, &invites[talker % 2]);
+                scope.spawn(move || talk(field, dice, hall, seat))
+            })
+            .collect();
+        for _ in 0..WATCHERS {
+            let (caller, hall, heard) = (Caller::new(&field, dice.fork()), hall.clone(), &heard);
+            scope.spawn(move || watch::until_long(caller, hall, heard));
+        }
+
+        // Also where it fails, so that nobody plays on for ever.
+        let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let clock = Clock { began, length: length(SHORT) };
+            fault(cluster, &clock);
+            clock.until_percent(100);
+        }));
+        field.closing.store(true, Ordering::SeqCst);
+        let others: Vec<bool> = players.into_iter().chain(talkers).map(|client| client.join().is_ok()).collect();
+        let length = Caller::new(&field, dice.fork()).read(&hall, "viewer", 1, false).len();
+        heard.store(length as u64 + 1, Ordering::SeqCst);
+        // What those who watch wait for.
+        let (invite, key) = &invites[0];
+        let mut last = Caller { key: key.clone(), ..Caller::new(&field, dice.fork()) };
+        games::say(&mut last, &hall, invite, None, true);
+        if let Err(failed) = failed {
+            std::panic::resume_unwind(failed);
+        }
+        assert!(others.into_iter().all(|ended| ended), "a client has failed");
+    });
+    let loaded = began.elapsed();
+    let (history, repeats) = field.close();
+    tell(&history, repeats, seed, loaded);
+    settle::compare(cluster, &history);
+}
+
+/// A session in which both players sit, and talk.
+fn open_hall(field: &Field, dice: &mut Dice, manners: Manners) -> (String, Vec<(String, Option<String>)>) {
+    let mut caller = Caller::new(field, dice.fork());
+    let (hall, invites) = games::open(&mut caller, "psi", &json!({ "range": [100, field.number()] }));
+    let seats = invites.into_iter().zip(0..).map(|(invite, user)| {
+        let key = games::join(&mut caller, &invite, user, Manners { races: false, ..manners }).expect("it is free");
+        (invite, key)
+    });
+    (hall, seats.collect())
+}
+
+/// Talks until it is time to close. Mostly makes sure that it was heard.
+fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<String>)) {
+    let mut caller = Caller { key: key.clone(), ..Caller::new(field, dice) };
+    let mut next = 1;
+    while !field.is_closing() {
+        let insists = caller.dice.chance(80);
+        games::say(&mut caller, hall, invite, None, insists);
+        if caller.dice.chance(30) {
+            // At whichever node: what was just said is there.
+            let messages = caller.read(hall, invite, next, false);
+            next = messages.last().map_or(next, |message| message.index + 1);
+        }
+    }
+}
+
+/// Prints what was done, for those who look.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
+fn tell(history: &History, repeats: u64, seed: u64, loaded: Duration) {
+    let attempts = || history.writes.iter().flat_map(|write| &write.attempts);
+    let open = attempts().filter(|attempt| attempt.outcome == Outcome::Unknown).count();
+    let said = history.writes.iter().filter_map(|write| {
+        let Deed::Say { session, content, .. } = &write.deed else { return None };
+        let taken = write.attempts.iter().find(|attempt| matches!(attempt.outcome, Outcome::Accepted(_)))?;
+        Some(((session, content), taken))
+    });
+    let said: std::collections::BTreeMap<_, _> = said.collect();
+    // From when it was sent on one node until it came on another one.
+    let mut delays: Vec<Duration> = Vec::new();
+    for subscription in &history.subscriptions {
+        for delivery in &subscription.deliveries {
+            let content = delivery.message.content.as_ref();
+            let taken = content.and_then(|content| said.get(&(&subscription.channel, content)));
+            delays.extend(
+                taken.filter(|taken| taken.node != delivery.node).map(|taken| delivery.at.saturating_sub(taken.sent)),
+            );
+        }
+    }
+    delays.sort_unstable();
+    let percentile = |percent: usize| delays.get(delays.len() * percent / 100).copied().unwrap_or_default();
+    println!(
+        "{:.1} s, seed {seed}: {} writes ({} attempts, {open} open, {repeats} repeated), {} reads, {} streams; {} messages at another node \
+         after {:?} (half), {:?} (90 %), {:?} (99 %)",
+        loaded.as_secs_f64(),
+        history.writes.len(),
+        attempts().count(),
+        history.reads.len(),
+        history.subscriptions.len(),
+        delays.len(),
+        percentile(50),
+        percentile(90),
+        percentile(99),
+    );
+}

@@ -1,0 +1,312 @@
+//! The machines of a cluster: nodes as processes, each with a data folder, on one Postgres and one NATS; and what can befall them.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_testkit::{Client, NatsServer, Postgres, known_admin_token};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::program::{Running, folder};
+use crate::proxy::Proxy;
+
+/// The database of all tests here. Whoever holds it may crash it.
+static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
+
+/// Longest time that a node may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How an arena is run.
+pub struct Plan {
+    /// How many nodes.
+    pub nodes: usize,
+    /// How they know of each other.
+    pub sharing: Sharing,
+    /// Whether players have to sign.
+    pub auth: bool,
+    /// Whether there is something between each node and the database that can cut them off.
+    pub proxied: bool,
+    /// How far each node's clock is before the right time, in seconds. Those beyond the list have the system's.
+    pub clocks_off_s: &'static [i64],
+}
+
+impl Plan {
+    /// One node that has the database for itself.
+    pub const ALONE: Plan =
+        Plan { nodes: 1, sharing: Sharing::Exclusive, auth: false, proxied: false, clocks_off_s: &[] };
+    /// Three nodes that wake each other over NATS.
+    pub const THREE: Plan = Plan { nodes: 3, sharing: Sharing::Nats, ..Plan::ALONE };
+}
+
+/// How nodes share a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Not at all.
+    Exclusive,
+    /// They look again and again.
+    Polling,
+    /// They wake each other over NATS.
+    Nats,
+}
+
+/// An arena under test. Its processes end with it.
+pub struct Cluster {
+    plan: Plan,
+    nodes: Vec<Node>,
+    nats: Option<NatsServer>,
+    postgres: MutexGuard<'static, Option<Postgres>>,
+    url: String,
+    folder: TempDir,
+}
+
+/// Where a node listens, for clients in other threads.
+#[derive(Debug)]
+pub struct Place {
+    address: RwLock<SocketAddr>,
+    /// Whether a client that knew what balancers know would send it something.
+    pub up: AtomicBool,
+}
+
+impl Place {
+    /// A client of the node.
+    pub fn client(&self) -> Client {
+        Client::new(*self.address.read())
+    }
+}
+
+struct Node {
+    process: Option<Running>,
+    place: std::sync::Arc<Place>,
+    proxy: Option<Proxy>,
+}
+
+/// What starts a node.
+struct Command {
+    args: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+}
+
+impl Command {
+    fn start(&self) -> Running {
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        let environment: Vec<(&str, &str)> =
+            self.environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Running::start_with(&args, &environment)
+    }
+}
+
+impl Cluster {
+    /// Starts all that a plan asks for, and waits until each node is ready.
+    pub fn start(plan: Plan) -> Cluster {
+        let mut postgres = POSTGRES.lock();
+        let server = postgres.get_or_insert_with(Postgres::start);
+        if !server.is_started() {
+            // The test before has failed while it was away.
+            server.start_again();
+        }
+        let (url, port) = (server.schema(), server.port());
+        let nats = (plan.sharing == Sharing::Nats).then(NatsServer::start_plain);
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        let node = |_| Node {
+            process: None,
+            place: std::sync::Arc::new(Place { address: RwLock::new(nowhere), up: AtomicBool::new(false) }),
+            proxy: plan.proxied.then(|| Proxy::start(port)),
+        };
+        let nodes = (0..plan.nodes).map(node).collect();
+        let mut cluster = Cluster { plan, nodes, nats, postgres, url, folder: folder() };
+        // All at once, as a machine that comes up would: one of them makes the tables.
+        let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
+        let processes: Vec<Running> = thread::scope(|scope| {
+            let starting: Vec<_> = commands.iter().map(|command| scope.spawn(|| command.start())).collect();
+            starting.into_iter().map(|process| process.join().expect("a node starts")).collect()
+        });
+        for (node, process) in processes.into_iter().enumerate() {
+            cluster.take(node, process);
+        }
+        cluster
+    }
+
+    /// Where the nodes are.
+    pub fn places(&self) -> Vec<std::sync::Arc<Place>> {
+        self.nodes.iter().map(|node| std::sync::Arc::clone(&node.place)).collect()
+    }
+
+    /// A client of one node.
+    pub fn client(&self, node: usize) -> Client {
+        self.nodes[node].place.client()
+    }
+
+    /// Whether players have to sign.
+    pub fn auth(&self) -> bool {
+        self.plan.auth
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Starts a node that isn't running, on a port that may be another than before, and waits until it is ready.
+    pub fn start_node(&mut self, node: usize) {
+        let process = self.command(node).start();
+        self.take(node, process);
+    }
+
+    fn take(&mut self, node: usize, process: Running) {
+        let address = process.url.strip_prefix("http://").unwrap().parse().unwrap();
+        *self.nodes[node].place.address.write() = address;
+        self.nodes[node].process = Some(process);
+        self.until_ready(node);
+        self.is_up(node, true);
+    }
+
+    fn command(&self, node: usize) -> Command {
+        let data = self.folder.path().join(format!("node {node}"));
+        let mut args = ["serve", "--listen", "127.0.0.1:0", "--log", "info", "--data"].map(str::to_owned).to_vec();
+        args.push(data.to_str().unwrap().to_owned());
+        let port = self.postgres.as_ref().unwrap().port();
+        let port_of = |port: u16| format!(":{port}/");
+        let url = match &self.nodes[node].proxy {
+            Some(proxy) => self.url.replace(&port_of(port), &port_of(proxy.port)),
+            None => self.url.clone(),
+        };
+        let mut environment = vec![
+            ("DATABASE_URL", url),
+            ("ADMIN_TOKEN", known_admin_token().reveal().to_owned()),
+            ("AUTH_SECRET", "everybody knows this, too".to_owned()),
+        ];
+        if self.plan.sharing != Sharing::Exclusive {
+            args.push("--shared".to_owned());
+        }
+        environment.extend(self.nats.as_ref().map(|nats| ("NATS_URL", nats.url())));
+        if self.plan.auth {
+            args.push("--auth".to_owned());
+        }
+        if let Some(off) = self.plan.clocks_off_s.get(node) {
+            self.set_clock(node, *off);
+            environment.extend([
+                ("LD_PRELOAD", faketime()),
+                ("FAKETIME_TIMESTAMP_FILE", self.clock_file(node).to_str().unwrap().to_owned()),
+                // How many seconds it goes on by the file as it was.
+                ("FAKETIME_CACHE_DURATION", "1".to_owned()),
+                // Timeouts are nobody's idea of what time it is.
+                ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+            ]);
+        }
+        Command { args, environment }
+    }
+
+    /// Waits until a node says that it can do its work.
+    #[track_caller]
+    pub fn until_ready(&self, node: usize) {
+        let until = Instant::now() + PATIENCE;
+        let client = self.client(node).patient_for(Duration::from_secs(5));
+        while !client.try_request("GET", "/ready", &[], b"").is_ok_and(|answer| answer.status == 200) {
+            assert!(Instant::now() < until, "node {node} isn't ready");
+            // It says nothing by itself when it becomes so.
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills a node at once.
+    pub fn kill(&mut self, node: usize) {
+        self.signal(node, Signal::KILL);
+        self.bury(node);
+    }
+
+    /// Asks a node to stop, and waits until it has. It has to end well.
+    pub fn stop(&mut self, node: usize) {
+        self.signal(node, Signal::TERM);
+        let code = self.bury(node);
+        assert_eq!(code, Some(0), "node {node} didn't end well");
+    }
+
+    /// Lets a node stand still, between any two instructions. Clients don't know.
+    pub fn freeze(&mut self, node: usize) {
+        self.signal(node, Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&mut self, node: usize) {
+        self.signal(node, Signal::CONT);
+        self.is_up(node, true);
+    }
+
+    /// Tells clients whether to choose a node, as a balancer would that looks after them.
+    pub fn is_up(&self, node: usize, up: bool) {
+        self.nodes[node].place.up.store(up, Ordering::SeqCst);
+    }
+
+    fn signal(&self, node: usize, signal: Signal) {
+        self.nodes[node].process.as_ref().unwrap().signal(signal);
+    }
+
+    fn bury(&mut self, node: usize) -> Option<i32> {
+        self.is_up(node, false);
+        let mut process = self.nodes[node].process.take().unwrap();
+        let code = process.ended().code();
+        sane(node, &process.said());
+        code
+    }
+
+    /// Sets the clock of a node that has one of its own so many seconds before the right time.
+    pub fn set_clock(&self, node: usize, off_s: i64) {
+        // In one step, since it is read meanwhile.
+        let new = self.folder.path().join("clock");
+        fs::write(&new, format!("{off_s:+}")).unwrap();
+        fs::rename(new, self.clock_file(node)).unwrap();
+    }
+
+    fn clock_file(&self, node: usize) -> PathBuf {
+        self.folder.path().join(format!("clock {node}"))
+    }
+
+    /// The way from a node to the database.
+    pub fn proxy(&self, node: usize) -> &Proxy {
+        self.nodes[node].proxy.as_ref().unwrap()
+    }
+
+    /// The database server.
+    pub fn postgres(&mut self) -> &mut Postgres {
+        self.postgres.as_mut().unwrap()
+    }
+
+    /// The NATS server.
+    pub fn nats(&mut self) -> &mut NatsServer {
+        self.nats.as_mut().unwrap()
+    }
+
+    /// Stops all nodes, which have to end well and to have said nothing of a fault of their own.
+    pub fn end(mut self) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].process.is_some() {
+                self.stop(node);
+            }
+        }
+    }
+}
+
+/// What a node said has to be free of what is a fault of the program, whatever happens around it.
+#[track_caller]
+fn sane(node: usize, said: &str) {
+    let fault =
+        |line: &&str| line.contains("panicked") || line.contains("overflow") || line.contains("deadlock detected");
+    let faults: Vec<&str> = said.lines().filter(fault).collect();
+    assert!(faults.is_empty(), "node {node}: {faults:#?}\n{said}");
+}
+
+/// The library that makes a process see another time.
+fn faketime() -> String {
+    let folders =
+        ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib", "/usr/lib64", "/usr/local/lib"];
+    let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketime.so.1"));
+    let found = files.iter().find(|file| file.exists());
+    let found =
+        found.expect("tests need libfaketime: `cargo xtask ci` installs it; by hand it is Debian's package faketime");
+    found.to_str().unwrap().to_owned()
+}

@@ -1,0 +1,87 @@
+//! The comparison after the load: every node shows the same, and it is what clients were told.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_testkit::history::{Deed, FaultKind, History, Message, Present, check};
+use arena_testkit::{Client, known_admin_token};
+use serde_json::json;
+
+use crate::nodes::Cluster;
+
+/// How long leaderboards and counts may be behind what other nodes have counted. Far more than they are.
+const BEHIND: Duration = Duration::from_secs(10);
+
+/// Fails with all that isn't as clients were told, at any node.
+pub fn compare(cluster: &Cluster, history: &History) {
+    for node in 0..cluster.len() {
+        cluster.until_ready(node);
+    }
+    let mut played: Vec<&String> = history
+        .writes
+        .iter()
+        .filter_map(|write| match &write.deed {
+            Deed::Create { challenge, .. } => Some(challenge),
+            _ => None,
+        })
+        .collect();
+    played.sort_unstable();
+    played.dedup();
+    let mut faults = Vec::new();
+    for node in 0..cluster.len() {
+        let client = cluster.client(node);
+        let mut present = stored(&client);
+        if node + 1 == cluster.len() {
+            present.mended = mended(&client);
+        }
+        let until = Instant::now() + BEHIND;
+        let found = loop {
+            take_counts(&mut present, &client, &played);
+            let found = check(history, &present);
+            if found.iter().all(|fault| fault.kind != FaultKind::Miscounted) || Instant::now() > until {
+                break found;
+            }
+            // A node looks at what others have counted every now and then, and says nothing when it has.
+            thread::sleep(Duration::from_millis(100));
+        };
+        faults.extend(found.into_iter().map(|fault| format!("node {node}: {fault}")));
+    }
+    let all = faults.len();
+    faults.truncate(20);
+    assert!(faults.is_empty(), "{all} faults: {faults:#?}");
+}
+
+/// Sessions and channels, as a node reads them from the store.
+fn stored(client: &Client) -> Present {
+    let export = client.get_with(known_admin_token().reveal(), "/api/admin/export");
+    assert_eq!(export.status, 200, "{}", export.text());
+    let mut present = Present::of_export(export.text());
+    let invites = client.get("/api/chat/sync?channel=invites").ok();
+    let invites = invites["messages"].as_array().expect("messages are a list").iter().map(Message::of).collect();
+    present.channels.insert("invites".to_owned(), invites);
+    present
+}
+
+/// What a node has counted, by all that shows it.
+fn take_counts(present: &mut Present, client: &Client, played: &[&String]) {
+    present.take_stats(&client.get("/api/stats").ok());
+    for challenge in played {
+        present.take_boards(challenge, &client.get(&format!("/api/scoring/{challenge}?strategy=average")).ok());
+    }
+    let total = |path: String| client.get(&path).ok()["total"].as_u64().expect("total is a number");
+    for status in ["open", "active", "ended"] {
+        present.listed.insert(status.to_owned(), total(format!("/api/challenges?status={status}&limit=1")));
+    }
+    let users: Vec<String> = present.right_histories().into_keys().collect();
+    for user in users {
+        let path = format!("/api/users/{}/challenges?limit=1", user.replace(' ', "%20"));
+        present.histories.insert(user, total(path));
+    }
+}
+
+/// Players whose standings weren't what their games give.
+fn mended(client: &Client) -> Vec<String> {
+    let counted = client.post_with(known_admin_token().reveal(), "/api/admin/recompute", &json!({})).ok();
+    let wrong = counted["wrong"].as_array().expect("a list of users").iter();
+    wrong.map(|user| user.as_str().expect("a user").to_owned()).collect()
+}

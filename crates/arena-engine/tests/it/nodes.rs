@@ -1,0 +1,493 @@
+//! Several engines on one database: what one commits the others know, whoever asks whom, and nothing happens twice.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arena_challenges::builtin;
+use arena_engine::{
+    Act, Administrator, Chat, Create, Engine, EngineError, Join, NatsUrl, Once, Posted, Respond, Subscription, Written,
+};
+use arena_model::{
+    Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
+};
+use arena_store::{BanSubject, SessionFilter, Store, StoreError, Terms};
+use arena_testkit::{Lab, NatsServer, Postgres};
+use serde_json::{Map, Value};
+
+use crate::LIMITS;
+use crate::bell::Bell;
+
+fn challenges() -> [Arc<dyn ChallengeType>; 2] {
+    let psi = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+    [psi, Arc::new(Builtin::<Bell>::new(&Map::new()).expect("it has no options"))]
+}
+
+async fn join(url: &str, secret: &str) -> Result<Store, StoreError> {
+    let terms = Terms::from([("AUTH_SECRET".to_owned(), secret.to_owned())]);
+    let scoring =
+        Scoring::new(&["average".to_owned()], [("psi", &[][..])], None, None).expect("there is such a strategy");
+    Store::join(url.parse().expect("a URL"), scoring, &terms).await
+}
+
+/// A node on a database.
+async fn node(url: &str, lab: &Lab) -> Engine {
+    let store = join(url, "open sesame").await.expect("they agree");
+    Engine::new(store, challenges(), LIMITS, lab.environment()).await.expect("the store can be read")
+}
+
+/// So many nodes on a database of their own, in one time.
+async fn nodes<const N: usize>(lab: &Lab) -> [Engine; N] {
+    let url = Postgres::shared().schema();
+    let mut nodes = Vec::new();
+    for _ in 0..N {
+        nodes.push(node(&url, lab).await);
+    }
+    nodes.try_into().unwrap_or_else(|_| unreachable!("N were made"))
+}
+
+fn told_nothing() -> Respond {
+    Box::new(|_: &Written<'_>| String::new())
+}
+
+async fn create(engine: &Engine, challenge: &str) -> (SessionId, Vec<InviteCode>) {
+    crate::create_of(engine, challenge).await
+}
+
+async fn take_seat(engine: &Engine, invite: InviteCode, user: Option<&str>) -> Result<String, EngineError> {
+    engine.catch_up().await.expect("the store can be read");
+    let user = user.map(|user| user.parse().expect("an id"));
+    engine.join(Join { invite, user }, None, told_nothing()).await
+}
+
+async fn say(engine: &Engine, session: SessionId, invite: InviteCode, text: &str) -> Result<String, EngineError> {
+    engine.catch_up().await.expect("the store can be read");
+    let chat = Chat { session, from: Party::Player(invite), to: None, content: text.to_owned() };
+    engine.chat(chat, None, told_nothing()).await
+}
+
+async fn guess(engine: &Engine, session: SessionId, invite: InviteCode, set: &str) -> Result<String, EngineError> {
+    engine.catch_up().await.expect("the store can be read");
+    let act = Act { session, from: Party::Player(invite), method: Some("guess".to_owned()), content: set.to_owned() };
+    engine.act(act, None, told_nothing()).await
+}
+
+fn read_json(message: &Posted, viewer: Viewer) -> Value {
+    serde_json::from_slice(message.json(viewer, true, true)).expect("JSON")
+}
+
+/// What stands in a channel, asked at a node that has just been told of it or not.
+async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String> {
+    engine.catch_up().await.expect("the store can be read");
+    let snapshot = engine.read(channel, 1, 9999).await.expect("the store can be read");
+    let indexes: Vec<u64> = snapshot.messages.iter().map(|message| message.index()).collect();
+    assert!(indexes.iter().copied().eq(1..=snapshot.len), "{indexes:?} of {}", snapshot.len);
+    let json = snapshot.messages.iter().map(|message| read_json(message, viewer));
+    json.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// The numbers that a player was told.
+async fn set_of(engine: &Engine, session: SessionId, invite: InviteCode) -> BTreeSet<u32> {
+    let told = texts(engine, Channel::Operator(session), Viewer::Player(invite)).await;
+    let set = told.iter().find_map(|text| text.strip_prefix("Your private set is: ")).expect("a set").to_owned();
+    set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+async fn status(engine: &Engine, id: SessionId) -> Option<Status> {
+    engine.catch_up().await.expect("the store can be read");
+    engine.find_session(id).await.expect("the store can be read").map(|session| session.status())
+}
+
+/// How many of these were granted, and why the others weren't.
+fn granted(answers: impl IntoIterator<Item = Result<String, EngineError>>) -> (usize, Vec<String>) {
+    let (granted, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    (granted.len(), refused.into_iter().filter_map(|refused| Some(refused.err()?.to_string())).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_transition_of_a_game_happens_once_though_two_nodes_are_asked_for_each() {
+    let lab = Lab::new(31);
+    let [here, there, third] = nodes(&lab).await;
+    for round in 0..5 {
+        let (id, invites) = create(&here, "psi").await;
+        for (invite, name) in invites.iter().zip(["ada", "bob"]) {
+            let (one, other) =
+                tokio::join!(take_seat(&here, *invite, Some(name)), take_seat(&there, *invite, Some(name)));
+            let (seats, refused) = granted([one, other]);
+            assert_eq!((seats, &*refused), (1, &["This invite has already been used.".to_owned()][..]));
+        }
+        assert_eq!(status(&third, id).await, Some(Status::Active));
+        let [ada, bob] = [set_of(&here, id, invites[0]).await, set_of(&there, id, invites[1]).await];
+        let common: Vec<String> = ada.intersection(&bob).map(u32::to_string).collect();
+        for invite in &invites {
+            let common = common.join(", ");
+            let asked = [&here, &there].map(|node| guess(node, id, *invite, &common));
+            let [one, other] = asked;
+            let (one, other) = tokio::join!(one, other);
+            let (guesses, _) = granted([one, other]);
+            assert!((1..=2).contains(&guesses), "the second may be told that the game is over");
+        }
+        let told = texts(&third, Channel::Operator(id), Viewer::Nobody).await;
+        assert_eq!(told.iter().filter(|text| text.starts_with("Game ended.")).count(), 1, "{told:?}");
+        for node in [&here, &there, &third] {
+            assert_eq!(status(node, id).await, Some(Status::Ended));
+            let ended = SessionFilter { challenge: None, status: Some(Status::Ended) };
+            assert_eq!(node.count_sessions(&ended), round + 1);
+            let ada = "ada".parse().expect("an id");
+            let played = node.list_played(&ada, 0, 9).await.expect("readable").expect("she has played");
+            assert_eq!(played.total, round + 1);
+            let totals = node.read_totals().await.expect("readable");
+            assert_eq!(totals.participants, 2);
+        }
+    }
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    assert_eq!(third.recount(by).await.expect("it counts").wrong, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
+    let lab = Lab::new(32);
+    let nodes: [Engine; 3] = nodes(&lab).await;
+    let (id, invites) = create(&nodes[0], "psi").await;
+    for (seat, invite) in invites.iter().enumerate() {
+        take_seat(&nodes[seat], *invite, None).await.expect("a seat");
+    }
+    let mut said = Vec::new();
+    for round in 0..60 {
+        // Whoever answers, and whoever is asked next: no node has heard of it otherwise than by asking.
+        let (writer, reader) = (&nodes[round % 3], &nodes[(round * 7 + 1) % 3]);
+        said.push(format!("{round}"));
+        say(writer, id, invites[round % 2], &said[round]).await.expect("it is said");
+        assert_eq!(texts(reader, Channel::Chat(id), Viewer::Nobody).await, said);
+    }
+    // The public channel, and what is counted.
+    for (round, node) in nodes.iter().enumerate() {
+        let (_, invites) = create(node, "psi").await;
+        node.announce(invites[0], None, told_nothing()).await.expect("it is offered");
+        for reader in &nodes {
+            assert_eq!(texts(reader, Channel::Invites, Viewer::Nobody).await.len(), round + 1);
+            assert_eq!(reader.count_sessions(&SessionFilter::default()), round as u64 + 2);
+        }
+    }
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    nodes[1].hide_message(by, Channel::Chat(id), 1).await.expect("it is hidden");
+    for reader in &nodes {
+        assert_eq!(texts(reader, Channel::Chat(id), Viewer::Nobody).await[..2], ["", "1"]);
+    }
+    nodes[2].remove_session(by, id).await.expect("it is removed");
+    for node in &nodes {
+        assert_eq!(status(node, id).await, None);
+        let error = say(node, id, invites[0], "anybody?").await.expect_err("it is gone").to_string();
+        assert_eq!(error, "Challenge not found");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_invite_seats_one_player_and_one_key_answers_once() {
+    let lab = Lab::new(33);
+    let nodes: [Engine; 2] = nodes(&lab).await;
+    for round in 0..10_u8 {
+        let (id, invites) = create(&nodes[0], "psi").await;
+        let joins = (0..8).map(|n| {
+            let (node, invite) = (nodes[n % 2].clone(), invites[0]);
+            tokio::spawn(async move { take_seat(&node, invite, None).await })
+        });
+        let mut answers = Vec::new();
+        for join in joins.collect::<Vec<_>>() {
+            answers.push(join.await.expect("it ends"));
+        }
+        let (seats, refused) = granted(answers);
+        assert_eq!(seats, 1, "{refused:?}");
+        assert!(refused.iter().all(|refused| refused == "This invite has already been used."), "{refused:?}");
+
+        // The same request at both nodes: one of them happens, and both are answered what came of it.
+        let once = Once { key: [round; 32], request: [1; 32] };
+        let joins = (0..6).map(|n| {
+            let (node, invite) = (nodes[n % 2].clone(), invites[1]);
+            let asked = n.to_string();
+            tokio::spawn(async move {
+                node.catch_up().await.expect("the store can be read");
+                let respond = Box::new(move |written: &Written<'_>| format!("{asked} {}", written.session.seats.len()));
+                node.join(Join { invite, user: None }, Some(once), respond).await.expect("granted, or granted before")
+            })
+        });
+        let mut answers = BTreeSet::new();
+        for join in joins.collect::<Vec<_>>() {
+            answers.insert(join.await.expect("it ends"));
+        }
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!(status(&nodes[1], id).await, Some(Status::Active));
+
+        let once = Once { key: [round + 100; 32], request: [2; 32] };
+        let creations = nodes.iter().map(|node| {
+            let request = Create { challenge: "psi".to_owned(), options: Map::new() };
+            let respond = Box::new(|written: &Written<'_>| written.session.facts.id.to_string());
+            node.create(request, Some(once), respond)
+        });
+        let mut creations = creations.collect::<Vec<_>>().into_iter();
+        let (one, other) = tokio::join!(creations.next().expect("two"), creations.next().expect("two"));
+        assert_eq!(one.expect("a session"), other.expect("the same"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_talk_at_all_nodes_and_all_is_said_once() {
+    let lab = Lab::new(34);
+    let nodes: [Engine; 3] = nodes(&lab).await;
+    let (id, invites) = create(&nodes[0], "psi").await;
+    let talk = (0..12).map(|n| {
+        let (node, invite) = (nodes[n % 3].clone(), invites[n % 2]);
+        tokio::spawn(async move {
+            if n < 2 {
+                take_seat(&node, invite, None).await.expect("a seat");
+            }
+            let mut said = Vec::new();
+            for word in 0..10 {
+                let text = format!("{n} {word}");
+                loop {
+                    match say(&node, id, invite, &text).await {
+                        Ok(_) => break said.push(text),
+                        // Not seated yet, or too many at once.
+                        Err(EngineError::Contended | EngineError::Chat(_)) => tokio::task::yield_now().await,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            said
+        })
+    });
+    let mut acknowledged = BTreeSet::new();
+    for talker in talk.collect::<Vec<_>>() {
+        acknowledged.extend(talker.await.expect("it ends"));
+    }
+    let chat = texts(&nodes[1], Channel::Chat(id), Viewer::Nobody).await;
+    assert_eq!(chat.len(), 120);
+    assert_eq!(chat.into_iter().collect::<BTreeSet<_>>(), acknowledged);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ban_holds_at_all_nodes_from_its_answer_on() {
+    let lab = Lab::new(35);
+    let [here, there] = nodes(&lab).await;
+    let (_, invites) = create(&here, "psi").await;
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    let ada = BanSubject::User("ada".parse().expect("an id"));
+    let near = BanSubject::Addresses("192.0.2.0/24".parse().expect("a range"));
+    let address = "192.0.2.7".parse().expect("an address");
+    for _ in 0..20 {
+        here.ban(by, ada.clone(), "cheats".to_owned()).await.expect("banned");
+        here.ban(by, near.clone(), "noise".to_owned()).await.expect("banned");
+        let refused = take_seat(&there, invites[0], Some("ada")).await.expect_err("she is banned");
+        assert_eq!(refused.to_string(), "banned from this arena: cheats");
+        assert!(there.admit_address(address).is_err());
+        there.lift_ban(by, near.clone()).await.expect("lifted");
+        there.lift_ban(by, ada.clone()).await.expect("lifted");
+        here.catch_up().await.expect("the store can be read");
+        assert!(here.admit_address(address).is_ok());
+    }
+    take_seat(&here, invites[0], Some("ada")).await.expect("she may again");
+    let engine: arena_model::UserId = "engine-1".parse().expect("an id");
+    here.set_benchmark(by, engine.clone(), true).await.expect("it is one");
+    assert!(there.find_profiles(std::slice::from_ref(&engine)).await.expect("readable")[&engine].is_benchmark);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_passes_once_whoever_sees_to_it() {
+    let lab = Lab::new(36);
+    let [here, there] = nodes(&lab).await;
+    let (id, invites) = create(&here, "bell").await;
+    take_seat(&here, invites[0], None).await.expect("a seat");
+    for rung in 1..=2 {
+        lab.advance_ms(1000);
+        let (one, other) = tokio::join!(here.wake_due(), there.wake_due());
+        assert_eq!(one.expect("readable"), Some(lab.now().plus_ms(1000)));
+        assert_eq!(other.expect("readable"), Some(lab.now().plus_ms(1000)));
+        let told = texts(&there, Channel::Operator(id), Viewer::Nobody).await;
+        assert_eq!(told.len(), 1 + rung, "{told:?}");
+    }
+    // Who made the session is gone: another one sees to it.
+    drop(here);
+    lab.advance_ms(1000);
+    assert_eq!(there.wake_due().await.expect("readable"), None);
+    assert_eq!(status(&there, id).await, Some(Status::Ended));
+}
+
+/// Plays a game of PSI between two, the first of whom guesses right.
+async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
+    let (id, invites) = create(node, "psi").await;
+    for (invite, name) in invites.iter().zip(names) {
+        take_seat(node, *invite, Some(name)).await.expect("a seat");
+    }
+    let [one, other] = [set_of(node, id, invites[0]).await, set_of(node, id, invites[1]).await];
+    let common: Vec<String> = one.intersection(&other).map(u32::to_string).collect();
+    guess(node, id, invites[0], &common.join(", ")).await.expect("it is taken");
+    guess(node, id, invites[1], "1").await.expect("it is taken");
+    id
+}
+
+/// A leaderboard, as a node tells it.
+async fn board(node: &Engine) -> Vec<String> {
+    node.catch_up().await.expect("the store can be read");
+    let board = Board::Of { challenge: "psi".to_owned(), strategy: "average" };
+    let metric = node.scoring().metrics(&board).first().expect("it has metrics").key;
+    let page = node.list_board(&board, Order { metric, by_low_end: false }, 0, 99).await.expect("readable");
+    page.items.iter().map(|(user, entry)| format!("{} {entry:?}", user.user_id)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leaderboard_in_memory_follows_the_games_of_others() {
+    let (lab, url) = (Lab::new(38), Postgres::shared().schema());
+    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    // In memory from now on.
+    assert_eq!((board(&here).await.len(), board(&there).await.len()), (0, 0));
+    let names = ["ada", "bob", "cleo", "dora"];
+    for round in 0..6 {
+        let (player, other) = (names[round % 4], names[(round + 1 + round / 4) % 4]);
+        let last = play([&here, &there][round % 2], [player, other]).await;
+        let expected = board(&node(&url, &lab).await).await;
+        assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
+        if round == 5 {
+            let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+            there.remove_session(by, last).await.expect("it is removed");
+        }
+    }
+    let expected = board(&node(&url, &lab).await).await;
+    assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_has_heard_nothing_for_long_reads_everything_anew() {
+    let (lab, url) = (Lab::new(39), Postgres::shared().schema());
+    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let (id, invites) = create(&here, "psi").await;
+    take_seat(&there, invites[0], None).await.expect("a seat");
+    say(&there, id, invites[0], "over").await.expect("it is said");
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, ["over"]);
+    board(&there).await;
+    // Of all this only the last is left in the journal.
+    here.catch_up().await.expect("the store can be read");
+    here.hide_message(by, Channel::Chat(id), 1).await.expect("it is hidden");
+    here.announce(invites[1], None, told_nothing()).await.expect("it is offered");
+    here.ban(by, BanSubject::User("eve".parse().expect("an id")), "cheats".to_owned()).await.expect("banned");
+    take_seat(&here, invites[1], None).await.expect("a seat");
+    play(&here, ["ada", "bob"]).await;
+    Postgres::shared().run_sql(&url, "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)");
+    assert_eq!(status(&there, id).await, Some(Status::Active));
+    assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, [""]);
+    assert_eq!(texts(&there, Channel::Invites, Viewer::Nobody).await.len(), 1);
+    assert_eq!(there.count_sessions(&SessionFilter { challenge: None, status: Some(Status::Ended) }), 1);
+    assert_eq!(board(&there).await.len(), 2);
+    let (_, invites) = create(&there, "psi").await;
+    assert!(take_seat(&there, invites[0], Some("eve")).await.is_err());
+}
+
+/// Hears a chat to its end: all of so many messages, in order.
+async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
+    let mut heard = Vec::new();
+    while (heard.len() as u64) < len {
+        let next = heard.last().map_or(1, |last| last + 1);
+        let snapshot = subscription.read(next, 100).await.expect("readable");
+        heard.extend(snapshot.messages.iter().map(|message| message.index()));
+        if snapshot.messages.is_empty() {
+            let changed = tokio::time::timeout(Duration::from_secs(20), subscription.changed());
+            changed.await.expect("somebody is told of what was said elsewhere");
+        }
+    }
+    heard
+}
+
+/// Two who watch at one node what is said at another: so many messages, while something may happen to the events.
+async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl AsyncFnMut(usize)) {
+    let lab = Lab::new(37);
+    let [here, there] = nodes(&lab).await;
+    let (id, invites) = create(&here, "psi").await;
+    for invite in &invites {
+        take_seat(&here, *invite, None).await.expect("a seat");
+    }
+    let url: Option<NatsUrl> = nats.map(|url| url.parse().expect("a URL"));
+    let follow = |node: &Engine| {
+        let (node, url) = (node.clone(), url.clone());
+        tokio::spawn(async move { node.follow_others(url.as_ref()).await })
+    };
+    let following = [follow(&here), follow(&there)];
+    there.catch_up().await.expect("the store can be read");
+    let mut hearing = Vec::new();
+    for channel in [Channel::Chat(id), Channel::Chat(id)] {
+        let subscription = there.subscribe(channel).await.expect("readable").expect("it is there");
+        hearing.push(tokio::spawn(hear(subscription, len as u64)));
+    }
+    for n in 0..len {
+        meanwhile(n).await;
+        say(&here, id, invites[n % 2], "listen").await.expect("it is said");
+    }
+    for hearing in hearing {
+        assert!(hearing.await.expect("it ends").into_iter().eq(1..=len as u64));
+    }
+    following.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_at_one_node_is_told_in_order_what_is_said_at_another() {
+    check_watching(None, 40, async |_| {}).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_is_told_of_everything_though_nats_comes_and_goes() {
+    let mut server = Some(NatsServer::start_plain());
+    let url = server.as_ref().expect("it runs").url();
+    let change = |mut nats: NatsServer, up: bool| {
+        let changed = tokio::task::spawn_blocking(move || {
+            if up {
+                nats.start_again()
+            } else {
+                nats.stop()
+            }
+            nats
+        });
+        async { Some(changed.await.expect("it is done")) }
+    };
+    check_watching(Some(&url), 40, async |n| {
+        if n == 10 || n == 30 {
+            server = change(server.take().expect("it is there"), n == 30).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
+    let url = Postgres::shared().schema();
+    let alone = || Store::connect(url.parse().expect("a URL"), Scoring::default());
+    let first = join(&url, "open sesame").await.expect("it is free");
+    let port = Postgres::shared().port().to_string();
+    let told = |refused: StoreError| {
+        let said = refused.to_string().replace(&port, "PORT");
+        let (head, tail) = said.split_once("connected from").unwrap_or((&said, ""));
+        format!("{head}{}", tail.split_once(')').map_or("", |(_, tail)| tail))
+    };
+    let refused = told(join(&url, "another").await.map(drop).expect_err("they don't agree"));
+    assert_eq!(
+        refused,
+        "the nodes that share the database postgres at 127.0.0.1:PORT have another AUTH_SECRET; give all of them the \
+         same, or stop them first"
+    );
+    let other = Scoring::default();
+    let terms = Terms::from([("AUTH_SECRET".to_owned(), "open sesame".to_owned())]);
+    let refused = Store::join(url.parse().expect("a URL"), other, &terms).await.map(drop);
+    assert!(told(refused.expect_err("they don't agree")).contains("have another scoring;"));
+    let second = join(&url, "open sesame").await.expect("they agree");
+    let refused = told(alone().await.map(drop).expect_err("it is shared"));
+    assert_eq!(
+        refused,
+        "the database postgres at 127.0.0.1:PORT is shared by other nodes (: start this one as one of them, with --shared \
+         or --nats-url, or stop them first"
+    );
+    drop((first, second));
+    let alone = alone().await.expect("it is free");
+    let refused = told(join(&url, "open sesame").await.map(drop).expect_err("somebody has it alone"));
+    assert!(refused.starts_with("another arena has the database postgres at 127.0.0.1:PORT for itself ("), "{refused}");
+    drop(alone);
+    // Whoever comes first says what holds.
+    join(&url, "another").await.expect("nobody is there to disagree");
+}

@@ -1,0 +1,190 @@
+//! The journal: how nodes that share a database know what the others have changed.
+//!
+//! A commit puts down in its own transaction what it has changed, under a number that is greater by one than the last, and the lock
+//! under which the number is taken is held until the commit. So who has read the journal up to a number has heard of all that was
+//! committed before, and a look at what follows the last number that was read costs what has changed, not what there is.
+
+use std::collections::BTreeSet;
+
+use arena_model::{Channel, SessionId, Status};
+use tokio_postgres::{Client, Error, Row};
+
+use super::connection::{Holder, Sharing};
+use crate::StoreError;
+use crate::counts::Delta;
+use crate::rows::{Columns, to_json};
+
+/// How the public channel is called, among sessions.
+const PUBLIC: &str = "invites";
+
+/// Most rows of the journal that are read at a time.
+const PAGE: i64 = 1000;
+
+/// What a commit means to other nodes.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Sessions that have changed, or in which something was said, by their ids; or the public channel.
+    pub(crate) changed: BTreeSet<String>,
+    /// Likewise, where a message has lost its content.
+    pub(crate) hidden: BTreeSet<String>,
+    /// Users whose standings have changed, by their numbers.
+    pub(crate) users: BTreeSet<i64>,
+    /// Whether bans or benchmark models have changed.
+    pub(crate) administration: bool,
+}
+
+impl News {
+    /// Notes that a channel has grown.
+    pub(crate) fn add_channel(&mut self, channel: Channel) {
+        self.changed.insert(name_of(channel));
+    }
+
+    /// Notes that a session has changed or is gone.
+    pub(crate) fn add_session(&mut self, id: SessionId) {
+        self.changed.insert(id.to_string());
+    }
+
+    /// Notes that a message of a channel has lost its content.
+    pub(crate) fn add_hidden(&mut self, channel: Channel) {
+        self.hidden.insert(name_of(channel));
+    }
+
+    /// Whether there is nothing to tell.
+    pub(crate) fn is_empty(&self, delta: &Delta) -> bool {
+        let News { changed, hidden, users, administration } = self;
+        let counted = delta.sessions.values().any(|n| *n != 0);
+        changed.is_empty() && hidden.is_empty() && users.is_empty() && !administration && !counted
+    }
+}
+
+fn name_of(channel: Channel) -> String {
+    match channel {
+        Channel::Chat(id) | Channel::Operator(id) => id.to_string(),
+        Channel::Invites => PUBLIC.to_owned(),
+    }
+}
+
+/// Waits until no other transaction is about to be committed, and keeps others from it until this one is.
+pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<(), Error> {
+    client.execute(&sharing.take_turn, &[]).await.map(drop)
+}
+
+/// Puts down what the transaction has changed. It has its turn.
+pub(crate) async fn write(holder: &Holder, sharing: &Sharing, news: &News, delta: &Delta) -> Result<(), Error> {
+    let changed: Vec<&str> = news.changed.iter().map(String::as_str).collect();
+    let hidden: Vec<&str> = news.hidden.iter().map(String::as_str).collect();
+    let users: Vec<i64> = news.users.iter().copied().collect();
+    let counted = delta.sessions.iter().filter(|(_, n)| **n != 0);
+    let counts: Vec<(i64, &str, &str, i64)> =
+        counted.map(|((block, challenge, status), n)| (*block, challenge.as_str(), status.as_str(), *n)).collect();
+    let counts = to_json(&counts);
+    let row: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+        [&sharing.node, &changed, &hidden, &users, &counts, &news.administration];
+    holder.client.execute(&sharing.insert_journal, &row).await.map(drop)
+}
+
+/// What is read with each look: who has the database, what time it is there, and the journal behind a number.
+pub(crate) fn look() -> String {
+    format!(
+        "SELECT (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, j.*
+         FROM (VALUES (1)) AS once LEFT JOIN (SELECT n, node, changed, hidden, users, counts, administration FROM journal
+             WHERE n > $1 ORDER BY n LIMIT {PAGE}) j ON true ORDER BY j.n"
+    )
+}
+
+/// The database's time, in milliseconds since the epoch.
+pub(crate) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// What a look has found.
+pub(crate) struct Look {
+    /// Which arena, or which nodes, have the database.
+    pub(crate) holder: Option<String>,
+    /// The database's time.
+    pub(crate) now_ms: i64,
+    pub(crate) entries: Vec<Entry>,
+    /// Whether there may be more behind the last one.
+    pub(crate) is_full: bool,
+}
+
+/// One row of the journal.
+pub(crate) struct Entry {
+    pub(crate) n: i64,
+    pub(crate) node: String,
+    pub(crate) news: News,
+    pub(crate) delta: Delta,
+}
+
+impl Look {
+    pub(crate) fn read(rows: &[Row]) -> Result<Look, StoreError> {
+        let first =
+            rows.first().ok_or_else(|| StoreError::Database("a look at the journal found no row".to_owned()))?;
+        let mut entries = Vec::new();
+        for row in rows {
+            let Some(n) = row.integer_or_null(2)? else { continue };
+            entries.push(Entry::read(n, row)?);
+        }
+        let is_full = rows.len() as i64 >= PAGE;
+        Ok(Look { holder: first.text_or_null(0)?.map(str::to_owned), now_ms: first.integer(1)?, entries, is_full })
+    }
+}
+
+impl Entry {
+    fn read(n: i64, row: &Row) -> Result<Entry, StoreError> {
+        let damaged = |reason: String| StoreError::Damaged { what: format!("entry {n} of the journal"), reason };
+        let names = |column: usize| -> Result<BTreeSet<String>, StoreError> {
+            Ok(row.try_get::<_, Vec<String>>(column)?.into_iter().collect())
+        };
+        let counts: Vec<(i64, String, String, i64)> =
+            serde_json::from_str(row.text(7)?).map_err(|error| damaged(error.to_string()))?;
+        let mut delta = Delta::default();
+        for (block, challenge, status, n) in counts {
+            let known = Status::from_wire(&status).ok_or_else(|| damaged(format!("unknown status {status}")))?;
+            delta.sessions.insert((block, challenge, known), n);
+        }
+        let users: Vec<i64> = row.try_get(6)?;
+        let (changed, hidden) = (names(4)?, names(5)?);
+        let news = News { changed, hidden, users: users.into_iter().collect(), administration: row.try_get(8)? };
+        Ok(Entry { n, node: row.text(3)?.to_owned(), news, delta })
+    }
+}
+
+/// What other nodes have changed, for whoever keeps something of the store in memory.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Sessions that have changed, or in which something was said.
+    pub sessions: BTreeSet<SessionId>,
+    /// Sessions in which a message has lost its content.
+    pub hidden: BTreeSet<SessionId>,
+    /// Whether the public channel has grown.
+    pub public: bool,
+    /// Whether a message of the public channel has lost its content.
+    pub public_hidden: bool,
+    /// Whether bans or benchmark models have changed.
+    pub administration: bool,
+    /// Whether so much has changed, or so long ago, that nobody knows what: everything may have.
+    pub everything: bool,
+}
+
+impl Changes {
+    /// Whether nothing has changed.
+    pub fn is_empty(&self) -> bool {
+        let Changes { sessions, hidden, public, public_hidden, administration, everything } = self;
+        sessions.is_empty() && hidden.is_empty() && !(*public || *public_hidden || *administration || *everything)
+    }
+
+    pub(crate) fn add(&mut self, news: &News) {
+        for name in &news.changed {
+            match name.parse() {
+                Ok(id) => drop(self.sessions.insert(id)),
+                Err(_) => self.public |= name == PUBLIC,
+            }
+        }
+        for name in &news.hidden {
+            match name.parse() {
+                Ok(id) => drop(self.hidden.insert(id)),
+                Err(_) => self.public_hidden |= name == PUBLIC,
+            }
+        }
+        self.administration |= news.administration;
+    }
+}

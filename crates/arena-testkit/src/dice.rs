@@ -1,0 +1,31 @@
+//! Seeded randomness for what tests do.
+
+/// Seeded randomness (SplitMix64): same seed, same plans.
+#[derive(Debug)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// Any number.
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    /// Whether something happens that does so in so many of a hundred cases.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Dice for somebody else, that don't depend on how often these are rolled later.
+    pub fn fork(&mut self) -> Dice {
+        Dice(self.roll())
+    }
+}

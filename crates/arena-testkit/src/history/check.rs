@@ -1,0 +1,501 @@
+//! What doesn't fit together: a function for each promise, from the history and the present to faults.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Deed, Fault, FaultKind, History, Message, Moment, Outcome, Present, Subscription, Write};
+
+/// The channel on which invites are offered.
+const INVITES: &str = "invites";
+
+/// What a player is told who acts in a session that isn't running. The action was taken, and this is all that came of it.
+const NOT_RUNNING: &str = "ERR_GAME_NOT_RUNNING";
+
+/// How far a mean may be from ours: additions in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// Every promise that wasn't kept, as far as clients could see it.
+pub fn check(history: &History, present: &Present) -> Vec<Fault> {
+    let mut faults = Faults::default();
+    let traces = Traces::of(history, present);
+    answers(history, &mut faults);
+    happened(&traces, &mut faults);
+    invented(&traces, present, &mut faults);
+    places(history, present, &mut faults);
+    races(history, &traces, &mut faults);
+    seats(history, present, &mut faults);
+    order(present, &mut faults);
+    reads(history, present, &mut faults);
+    for subscription in &history.subscriptions {
+        stream(subscription, present, &mut faults);
+    }
+    counts(present, &mut faults);
+    faults.0
+}
+
+#[derive(Default)]
+struct Faults(Vec<Fault>);
+
+impl Faults {
+    fn add(&mut self, kind: FaultKind, what: String) {
+        self.0.push(Fault { kind, what });
+    }
+}
+
+/// What is known of a write by all its attempts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// Acknowledged: it happened.
+    Done,
+    /// It may have happened.
+    Open,
+    /// Every attempt was refused or never sent: it didn't happen.
+    Never,
+}
+
+impl Write {
+    fn known(&self) -> Known {
+        let any = |is: fn(&Outcome) -> bool| self.attempts.iter().any(|attempt| is(&attempt.outcome));
+        if any(|outcome| matches!(outcome, Outcome::Accepted(_))) {
+            Known::Done
+        } else if any(|outcome| *outcome == Outcome::Unknown) {
+            Known::Open
+        } else {
+            Known::Never
+        }
+    }
+
+    /// The first acknowledgement, and when it came.
+    fn acknowledged(&self) -> Option<(&str, Moment)> {
+        self.attempts.iter().find_map(|attempt| match &attempt.outcome {
+            Outcome::Accepted(body) => Some((body.as_str(), attempt.done)),
+            _ => None,
+        })
+    }
+
+    /// The acknowledgement as JSON.
+    fn answer(&self) -> Option<Value> {
+        serde_json::from_str(self.acknowledged()?.0).ok()
+    }
+}
+
+/// Where writes left traces. Writes that can't be told apart share them.
+struct Traces<'h> {
+    /// By what was to be done: the writes, and where it is there.
+    of: BTreeMap<&'h Deed, (Vec<&'h Write>, Vec<Place>)>,
+}
+
+/// A trace: a message, or something that isn't one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Session(String),
+    Seat(String),
+    Message(String, u64),
+}
+
+impl<'h> Traces<'h> {
+    fn of(history: &'h History, present: &Present) -> Traces<'h> {
+        let shelves = Shelves::of(present);
+        let mut of: BTreeMap<&Deed, (Vec<&Write>, Vec<Place>)> = BTreeMap::new();
+        for write in &history.writes {
+            of.entry(&write.deed).or_insert_with(|| (Vec::new(), shelves.find(&write.deed))).0.push(write);
+        }
+        Traces { of }
+    }
+}
+
+/// The present, by what deeds are looked for.
+struct Shelves<'p> {
+    /// Session ids by challenge type and one option.
+    sessions: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p str>>,
+    present: &'p Present,
+    /// Seats: the players, with who they say to be, and how often they sit.
+    players: BTreeMap<&'p str, (Option<&'p str>, usize)>,
+    /// Messages by channel, speaker and text.
+    messages: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p Message>>,
+}
+
+impl<'p> Shelves<'p> {
+    fn of(present: &'p Present) -> Shelves<'p> {
+        let mut shelves =
+            Shelves { sessions: BTreeMap::new(), present, players: BTreeMap::new(), messages: BTreeMap::new() };
+        for (id, session) in &present.sessions {
+            for (key, value) in &session.options {
+                let shelf = shelves.sessions.entry((&session.challenge, key, value)).or_default();
+                shelf.push(id);
+            }
+            for player in &session.players {
+                let user = session.users.get(player).map(String::as_str);
+                shelves.players.entry(player).or_insert((user, 0)).1 += 1;
+            }
+        }
+        for (channel, messages) in &present.channels {
+            for message in messages {
+                if let Some(content) = &message.content {
+                    shelves.messages.entry((channel, &message.from, content)).or_default().push(message);
+                }
+            }
+        }
+        shelves
+    }
+
+    fn find(&self, deed: &Deed) -> Vec<Place> {
+        match deed {
+            Deed::Create { challenge, options } => {
+                let Some((key, value)) = options.first() else { return Vec::new() };
+                let shelf = self.sessions.get(&(challenge.as_str(), key.as_str(), value.as_str()));
+                let has_all = |id: &&&str| {
+                    let session = &self.present.sessions[**id];
+                    options.iter().all(|(key, value)| session.options.get(key) == Some(value))
+                };
+                shelf.into_iter().flatten().filter(has_all).map(|id| Place::Session((*id).to_owned())).collect()
+            }
+            Deed::Announce { invite } => self.messages_of(INVITES, "operator", invite, None),
+            Deed::Join { invite, user } => match self.players.get(invite.as_str()) {
+                Some((who, times)) if *who == user.as_deref() => vec![Place::Seat(invite.clone()); *times],
+                _ => Vec::new(),
+            },
+            Deed::Say { session, from, to, content } => self.messages_of(session, from, content, to.as_deref()),
+            Deed::Act { session, from, method, content } => {
+                let content = format!("({method}) {content}");
+                self.messages_of(&format!("challenge_{session}"), from, &content, Some("operator"))
+            }
+        }
+    }
+
+    fn messages_of(&self, channel: &str, from: &str, content: &str, to: Option<&str>) -> Vec<Place> {
+        let found = self.messages.get(&(channel, from, content)).into_iter().flatten();
+        let found = found.filter(|message| message.to.as_deref() == to);
+        found.map(|message| Place::Message(channel.to_owned(), message.index)).collect()
+    }
+}
+
+/// One key, one answer: all acknowledgements are equal, and what was acknowledged isn't refused later.
+fn answers(history: &History, faults: &mut Faults) {
+    for write in &history.writes {
+        let Some((first, at)) = write.acknowledged() else { continue };
+        for attempt in &write.attempts {
+            let is_other = match &attempt.outcome {
+                Outcome::Accepted(again) => again != first,
+                Outcome::Refused(_) => attempt.sent >= at,
+                Outcome::Unsent | Outcome::Unknown => false,
+            };
+            if is_other {
+                faults.add(
+                    FaultKind::AnsweredOtherwise,
+                    format!("{:?} was answered {first} and then {attempt:?}", write.deed),
+                );
+            }
+        }
+    }
+}
+
+/// What was acknowledged is there once, what is open at most once, and what was refused not at all.
+fn happened(traces: &Traces<'_>, faults: &mut Faults) {
+    let with = |writes: &[&Write], known: Known| writes.iter().filter(|write| write.known() == known).count();
+    for (deed, (writes, places)) in &traces.of {
+        // Actions in sessions that weren't running are counted by player, below.
+        let is_act = matches!(deed, Deed::Act { .. });
+        let (done, open, times) = (with(writes, Known::Done), with(writes, Known::Open), places.len());
+        if times < done && !is_act {
+            faults.add(FaultKind::Lost, format!("{deed:?} was acknowledged {done} times and is there {times} times"));
+        }
+        if times > done + open {
+            let kind = if done + open > 0 { FaultKind::Doubled } else { FaultKind::RefusedButThere };
+            let asked = format!("was acknowledged {done} times, {open} are open, and it is there {times} times");
+            faults.add(kind, format!("{deed:?} {asked}: {places:?}"));
+        }
+    }
+}
+
+/// Nothing is there that nobody asked for; and of each player, there are as many actions as were acknowledged, taken or told to
+/// have come too late.
+fn invented(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
+    let known: BTreeSet<&Place> = traces.of.values().flat_map(|(_, places)| places).collect();
+    for id in present.sessions.keys().filter(|id| !known.contains(&Place::Session((*id).clone()))) {
+        faults.add(FaultKind::Invented, format!("nobody created {id}"));
+    }
+    let asked: BTreeSet<&str> = traces.of.keys().filter_map(|deed| joined_by(deed)).collect();
+    for player in present.sessions.values().flat_map(|session| &session.players) {
+        if !asked.contains(player.as_str()) {
+            faults.add(FaultKind::Invented, format!("{player} sits, and nobody joined with it"));
+        }
+    }
+    for (channel, messages) in &present.channels {
+        let is_operators = channel.starts_with("challenge_");
+        for message in messages {
+            let is_said = if is_operators { message.from != "operator" } else { true };
+            if is_said && !known.contains(&Place::Message(channel.clone(), message.index)) {
+                faults.add(FaultKind::Invented, format!("nobody said in {channel}: {message:?}"));
+            }
+        }
+    }
+    acts(traces, present, faults);
+}
+
+fn joined_by(deed: &Deed) -> Option<&str> {
+    match deed {
+        Deed::Join { invite, .. } => Some(invite),
+        _ => None,
+    }
+}
+
+/// Each acknowledged action of a player stands in the operator's channel, or the player was told that the game isn't running.
+fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
+    #[derive(Default)]
+    struct Acts {
+        done: usize,
+        open: usize,
+        taken: usize,
+        lacking: usize,
+    }
+    let mut players: BTreeMap<(&str, &str), Acts> = BTreeMap::new();
+    for (deed, (writes, places)) in &traces.of {
+        let Deed::Act { session, from, .. } = deed else { continue };
+        let acts = players.entry((session, from)).or_default();
+        let done = writes.iter().filter(|write| write.known() == Known::Done).count();
+        acts.done += done;
+        acts.open += writes.iter().filter(|write| write.known() == Known::Open).count();
+        acts.taken += places.len();
+        acts.lacking += done.saturating_sub(places.len());
+    }
+    for ((session, player), Acts { done, open, taken, lacking }) in players {
+        let channel = present.channels.get(&format!("challenge_{session}"));
+        let too_late = channel.into_iter().flatten().filter(|message| {
+            let starts = |content: &String| content.starts_with(NOT_RUNNING);
+            message.from == "operator"
+                && message.to.as_deref() == Some(player)
+                && message.content.as_ref().is_some_and(starts)
+        });
+        let too_late = too_late.count();
+        let tally =
+            || format!("{player} in {session}: {done} acknowledged, {open} open, {taken} taken, {too_late} late");
+        if lacking > too_late {
+            faults.add(FaultKind::Lost, tally());
+        }
+        if too_late > lacking + open {
+            faults.add(FaultKind::Doubled, tally());
+        }
+    }
+}
+
+/// An answer to something said names the place where it is.
+fn places(history: &History, present: &Present, faults: &mut Faults) {
+    for write in &history.writes {
+        let (Deed::Say { session, content, .. }, Some(answer)) = (&write.deed, write.answer()) else { continue };
+        let index = answer["index"].as_u64().unwrap_or_default();
+        let there = present.channels.get(session).and_then(|messages| find(messages, index));
+        if there.is_none_or(|message| message.content.as_ref() != Some(content)) {
+            faults.add(FaultKind::Misplaced, format!("{content:?} was to be at {index} of {session}: {there:?}"));
+        }
+    }
+}
+
+/// The message with an index, in a channel without gaps. Gaps are told of elsewhere.
+fn find(messages: &[Message], index: u64) -> Option<&Message> {
+    let at = usize::try_from(index.checked_sub(1)?).ok()?;
+    messages.get(at).filter(|message| message.index == index)
+}
+
+/// Of writes that were sent at the same time and exclude each other, exactly one was taken.
+fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
+    let by_key: BTreeMap<&str, &Write> = history.writes.iter().map(|write| (write.key.as_str(), write)).collect();
+    let racers = |keys: &[String; 2]| -> Vec<&Write> {
+        keys.iter().filter_map(|key| by_key.get(key.as_str()).copied()).collect()
+    };
+    // The same move may be made again later in a game, in a race of its own.
+    let mut heats: BTreeMap<&Deed, usize> = BTreeMap::new();
+    for keys in &history.races {
+        let deeds: BTreeSet<&Deed> = racers(keys).iter().map(|write| &write.deed).collect();
+        for deed in deeds {
+            *heats.entry(deed).or_default() += 1;
+        }
+    }
+    for keys in &history.races {
+        let writes = racers(keys);
+        let count = |known: Known| writes.iter().filter(|write| write.known() == known).count();
+        let (done, open) = (count(Known::Done), count(Known::Open));
+        let deeds: BTreeSet<&Deed> = writes.iter().map(|write| &write.deed).collect();
+        let taken: usize = deeds.iter().map(|deed| traces.of[*deed].1.len()).sum();
+        let to_take = deeds.iter().map(|deed| heats[*deed]).max().unwrap_or_default();
+        // An action that came too late is acknowledged too, so acknowledgements tell of joins alone how many were taken.
+        let too_many = done > 1 && deeds.iter().any(|deed| joined_by(deed).is_some());
+        if taken != to_take || done + open == 0 || too_many {
+            let evidence = format!("{deeds:?} sent twice: {done} acknowledged, {open} open, {taken} taken");
+            faults.add(FaultKind::RaceUndecided, evidence);
+        }
+    }
+}
+
+/// An invite seats one player, who is the one whose join was acknowledged; and status and seats agree.
+fn seats(history: &History, present: &Present, faults: &mut Faults) {
+    let mut joins: BTreeMap<&str, Vec<&Write>> = BTreeMap::new();
+    for write in &history.writes {
+        if let Some(invite) = joined_by(&write.deed) {
+            joins.entry(invite).or_default().push(write);
+        }
+    }
+    for (invite, writes) in joins {
+        let done: Vec<&Deed> =
+            writes.iter().filter(|write| write.known() == Known::Done).map(|write| &write.deed).collect();
+        if done.len() > 1 {
+            faults.add(FaultKind::Seats, format!("{invite} seated several: {done:?}"));
+        }
+    }
+    for (id, session) in &present.sessions {
+        let players: BTreeSet<&String> = session.players.iter().collect();
+        let is_twice = players.len() < session.players.len();
+        let is_foreign = players.iter().any(|player| !session.invites.contains(player));
+        let is_full = session.players.len() == session.invites.len();
+        if is_twice || is_foreign || (session.status == "open") == is_full {
+            faults.add(FaultKind::Seats, format!("{id}: {session:?}"));
+        }
+    }
+}
+
+/// Indexes are 1, 2, 3 …, and times don't fall.
+fn order(present: &Present, faults: &mut Faults) {
+    for (channel, messages) in &present.channels {
+        for (place, message) in (1..).zip(messages) {
+            if message.index != place {
+                faults.add(FaultKind::Gap, format!("{channel}: {} where {place} belongs", message.index));
+                break;
+            }
+        }
+        for pair in messages.windows(2) {
+            if pair[1].at_ms < pair[0].at_ms {
+                let evidence = format!(
+                    "{channel}: {} at {}, {} at {}",
+                    pair[0].index, pair[0].at_ms, pair[1].index, pair[1].at_ms
+                );
+                faults.add(FaultKind::TimeWentBack, evidence);
+            }
+        }
+    }
+}
+
+/// Whoever reads sees at least what was known to be there when the read was sent: what had been acknowledged to anybody, and what
+/// anybody had been shown, whichever nodes were asked.
+fn reads(history: &History, present: &Present, faults: &mut Faults) {
+    // By channel: from when on it was known to be how long, and why that is known.
+    let mut known: BTreeMap<&str, Vec<(Moment, u64, &str)>> = BTreeMap::new();
+    for write in &history.writes {
+        let Some((_, at)) = write.acknowledged() else { continue };
+        if let Deed::Say { session, .. } = &write.deed {
+            let index = write.answer().and_then(|answer| answer["index"].as_u64()).unwrap_or_default();
+            known.entry(session).or_default().push((at, index, "acknowledged"));
+        }
+    }
+    let operators: BTreeMap<&str, String> =
+        present.sessions.keys().map(|id| (id.as_str(), format!("challenge_{id}"))).collect();
+    for write in &history.writes {
+        let (Deed::Act { session, from, method, content }, Some((_, at))) = (&write.deed, write.acknowledged()) else {
+            continue;
+        };
+        let Some(channel) = operators.get(session.as_str()) else { continue };
+        let content = format!("({method}) {content}");
+        let mut taken = present.channels.get(channel).into_iter().flatten();
+        // Where there are several like it, the first is enough: it is there as well.
+        if let Some(message) = taken.find(|message| message.from == *from && message.content.as_ref() == Some(&content))
+        {
+            known.entry(channel).or_default().push((at, message.index, "acted"));
+        }
+    }
+    for read in &history.reads {
+        known.entry(&read.channel).or_default().push((read.done, read.last, "read"));
+    }
+    for subscription in &history.subscriptions {
+        let delivered = subscription.deliveries.iter().map(|it| (it.at, it.message.index, "delivered"));
+        known.entry(&subscription.channel).or_default().extend(delivered);
+    }
+    // The longest that was known at each moment.
+    for facts in known.values_mut() {
+        facts.sort_unstable();
+        let mut longest = (0, "");
+        for (_, length, why) in facts {
+            longest = longest.max((*length, *why));
+            (*length, *why) = longest;
+        }
+    }
+    for read in &history.reads {
+        let facts = &known[read.channel.as_str()];
+        let before = facts.partition_point(|(at, ..)| *at < read.sent);
+        let Some((_, length, why)) = before.checked_sub(1).map(|last| facts[last]) else { continue };
+        if length >= read.from && read.last < length {
+            faults.add(FaultKind::ReadWentBack, format!("{length} messages had been {why}: {read:?}"));
+        }
+    }
+}
+
+/// Each message once, in order, as it is; and the end once.
+fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
+    let Subscription { channel, deliveries, ends, whole } = subscription;
+    let none = Vec::new();
+    let messages = present.channels.get(channel).unwrap_or(&none);
+    for (place, delivery) in (1..).zip(deliveries) {
+        let said = &delivery.message;
+        if said.index != place {
+            faults
+                .add(FaultKind::Stream, format!("{channel}: {} came where {place} belongs: {delivery:?}", said.index));
+            return;
+        }
+        let same = find(messages, place).is_some_and(|message| {
+            let same_text = said.content.is_none() || said.content == message.content;
+            same_text && (&said.from, &said.to, said.at_ms) == (&message.from, &message.to, message.at_ms)
+        });
+        if !same {
+            let there = find(messages, place);
+            faults.add(FaultKind::Stream, format!("{channel}: {delivery:?} came, and {there:?} is there"));
+            return;
+        }
+    }
+    if *whole && deliveries.len() < messages.len() {
+        let (came, there) = (deliveries.len(), messages.len());
+        faults.add(FaultKind::Stream, format!("{channel}: {came} of {there} messages came"));
+    }
+    let id = channel.strip_prefix("challenge_").unwrap_or(channel);
+    let over = usize::from(present.sessions.get(id).is_some_and(|session| session.status == "ended"));
+    if *ends > over || (*whole && *ends < over) {
+        faults.add(FaultKind::Stream, format!("{channel}: the end was told {ends} times"));
+    }
+}
+
+/// Each game counts once, wherever it ended, and nothing had to be mended.
+fn counts(present: &Present, faults: &mut Faults) {
+    let right = present.right_games();
+    if present.games != right {
+        faults.add(FaultKind::Miscounted, format!("games are {:?}, and {right:?} have ended", present.games));
+    }
+    for (what, shown, right) in [
+        ("sessions listed", &present.listed, present.right_lists()),
+        ("sessions in histories", &present.histories, present.right_histories()),
+    ] {
+        if *shown != right {
+            faults.add(FaultKind::Miscounted, format!("{what} are {shown:?}, and there are {right:?}"));
+        }
+    }
+    let nobody = BTreeMap::new();
+    let challenges: BTreeSet<&String> = present.boards.keys().chain(right.keys()).collect();
+    for challenge in challenges {
+        let (shown, right) = (present.boards.get(challenge).unwrap_or(&nobody), present.right_board(challenge));
+        let users: BTreeSet<&String> = shown.keys().chain(right.keys()).collect();
+        for user in users {
+            let (shown, right) = (shown.get(user), right.get(user));
+            let near = |a: f64, b: f64| (a - b).abs() < ROUNDING;
+            let same = match (shown, right) {
+                (Some(a), Some(b)) => {
+                    a.games == b.games && near(a.means[0], b.means[0]) && near(a.means[1], b.means[1])
+                }
+                _ => false,
+            };
+            if !same {
+                faults
+                    .add(FaultKind::Miscounted, format!("{user} in {challenge} is shown {shown:?}, and has {right:?}"));
+            }
+        }
+    }
+    if !present.mended.is_empty() {
+        faults.add(FaultKind::Mended, format!("{:?} had been counted wrong", present.mended));
+    }
+}

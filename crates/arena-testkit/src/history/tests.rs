@@ -1,0 +1,425 @@
+//! A small history that is right, and one for each way in which it could be wrong. A checker that finds nothing is no proof of
+//! anything unless it finds what was planted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use super::{
+    Attempt, Deed, Delivery, History, Message, Outcome, Present, Read, Seen, Standing, Subscription, Write, check,
+};
+
+fn at(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn attempt(ms: u64, node: usize, outcome: Outcome) -> Attempt {
+    Attempt { node, sent: at(ms), done: at(ms + 5), outcome }
+}
+
+fn accepted(body: &str) -> Outcome {
+    Outcome::Accepted(body.to_owned())
+}
+
+fn refused() -> Outcome {
+    Outcome::Refused("DUPLICATE_GUESS".to_owned())
+}
+
+fn write(key: &str, deed: Deed, attempts: Vec<Attempt>) -> Write {
+    Write { key: key.to_owned(), deed, attempts }
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn message(index: u64, from: &str, to: Option<&str>, content: &str) -> Message {
+    let at_ms = 1_000 + i64::try_from(index).expect("few");
+    Message { index, from: text(from), to: to.map(text), content: Some(text(content)), at_ms }
+}
+
+fn say(content: &str) -> Deed {
+    Deed::Say { session: text("s"), from: text("inv_a"), to: None, content: text(content) }
+}
+
+fn guess(player: &str) -> Deed {
+    Deed::Act { session: text("s"), from: text(player), method: text("guess"), content: text("1, 2") }
+}
+
+fn join(player: &str, user: &str) -> Deed {
+    Deed::Join { invite: text(player), user: Some(text(user)) }
+}
+
+/// A session with two players, who talk, guess and are scored. One answer was lost and asked for again at another node.
+fn right() -> (History, Present) {
+    let options = json!({ "range": [100, 1000] });
+    let create = Deed::create("psi", options.as_object().expect("an object"));
+    let done = |ms: u64, body: &str| vec![attempt(ms, 0, accepted(body))];
+    let writes = vec![
+        write("create", create, done(0, r#"{"id":"s"}"#)),
+        write("announce", Deed::Announce { invite: text("inv_b") }, done(10, "{}")),
+        write("join a", join("inv_a", "ada"), done(20, "{}")),
+        write("join b", join("inv_b", "bob"), done(30, "{}")),
+        write("join b again", join("inv_b", "eve"), vec![attempt(31, 1, refused())]),
+        write(
+            "hello",
+            say("hello"),
+            vec![attempt(40, 0, Outcome::Unknown), attempt(50, 1, accepted(r#"{"index":1}"#))],
+        ),
+        write("lost", say("lost"), vec![attempt(40, 0, Outcome::Unknown)]),
+        write("unsent", say("unsent"), vec![attempt(40, 0, Outcome::Unsent)]),
+        write("world", say("world"), done(60, r#"{"index":2}"#)),
+        write("guess a", guess("inv_a"), done(70, "{}")),
+        write("guess b", guess("inv_b"), done(80, "{}")),
+        write("guess b at another node", guess("inv_b"), vec![attempt(80, 1, refused())]),
+        write(
+            "late",
+            Deed::Act { session: text("s"), from: text("inv_a"), method: text("guess"), content: text("3") },
+            done(90, "{}"),
+        ),
+    ];
+    let chat = vec![message(1, "inv_a", None, "hello"), message(2, "inv_a", None, "world")];
+    let log = vec![
+        message(1, "operator", Some("inv_a"), "Your private set is: {1}."),
+        message(2, "operator", Some("inv_b"), "Your private set is: {1}."),
+        message(3, "inv_a", Some("operator"), "(guess) 1, 2"),
+        message(4, "inv_b", Some("operator"), "(guess) 1, 2"),
+        message(5, "operator", Some("inv_a"), "ERR_GAME_NOT_RUNNING: Game not running."),
+    ];
+    let read = |node: usize, ms: u64, from: u64, last: u64| Read {
+        node,
+        channel: text("s"),
+        sent: at(ms),
+        done: at(ms + 3),
+        from,
+        last,
+    };
+    let delivery = |message: &Message| Delivery { node: 1, at: at(70), message: message.clone() };
+    let subscription =
+        Subscription { channel: text("s"), deliveries: chat.iter().map(delivery).collect(), ends: 1, whole: true };
+    let history = History {
+        writes,
+        reads: vec![read(1, 52, 1, 0), read(1, 56, 1, 1), read(0, 70, 3, 2), read(2, 70, 1, 2)],
+        subscriptions: vec![subscription],
+        races: vec![[text("join b"), text("join b again")], [text("guess b"), text("guess b at another node")]],
+    };
+    let seen = Seen {
+        challenge: text("psi"),
+        options: BTreeMap::from([(text("range"), text("[100,1000]")), (text("setSize"), text("10"))]),
+        status: text("ended"),
+        abandoned: false,
+        invites: vec![text("inv_a"), text("inv_b")],
+        players: vec![text("inv_a"), text("inv_b")],
+        users: BTreeMap::from([(text("inv_a"), text("ada")), (text("inv_b"), text("bob"))]),
+        scores: vec![[1.0, -1.0], [-1.0, 0.0]],
+    };
+    let board =
+        [("ada", [1.0, -1.0]), ("bob", [-1.0, 0.0])].map(|(user, means)| (text(user), Standing { games: 1, means }));
+    let present = Present {
+        sessions: BTreeMap::from([(text("s"), seen)]),
+        channels: BTreeMap::from([
+            (text("s"), chat),
+            (text("challenge_s"), log),
+            (text("invites"), vec![message(1, "operator", None, "inv_b")]),
+        ]),
+        boards: BTreeMap::from([(text("psi"), BTreeMap::from(board))]),
+        games: BTreeMap::from([(text("psi"), 1)]),
+        listed: BTreeMap::from([(text("open"), 0), (text("active"), 0), (text("ended"), 1)]),
+        histories: BTreeMap::from([(text("ada"), 1), (text("bob"), 1)]),
+        mended: Vec::new(),
+    };
+    (history, present)
+}
+
+/// What is found when something is planted.
+#[track_caller]
+fn planted(plant: impl FnOnce(&mut History, &mut Present), expected: Expect) {
+    let (mut history, mut present) = right();
+    plant(&mut history, &mut present);
+    let mut kinds: Vec<String> = check(&history, &present).iter().map(|fault| format!("{:?}", fault.kind)).collect();
+    kinds.sort_unstable();
+    expected.assert_eq(&kinds.join(" "));
+}
+
+fn write_of<'h>(history: &'h mut History, key: &str) -> &'h mut Write {
+    history.writes.iter_mut().find(|write| write.key == key).expect("it is there")
+}
+
+fn channel<'p>(present: &'p mut Present, name: &str) -> &'p mut Vec<Message> {
+    present.channels.get_mut(name).expect("it is there")
+}
+
+fn session(present: &mut Present) -> &mut Seen {
+    present.sessions.get_mut("s").expect("it is there")
+}
+
+/// Appends a copy of a message, as the next.
+fn repeat(messages: &mut Vec<Message>, at: usize) {
+    let index = messages.len() as u64 + 1;
+    messages.push(Message { index, at_ms: 2_000, ..messages[at].clone() });
+}
+
+#[test]
+fn a_history_that_is_right_has_no_faults() {
+    planted(|_, _| {}, expect![""]);
+    // What is open may have happened.
+    planted(|_, present| channel(present, "s").push(message(3, "inv_a", None, "lost")), expect!["Stream"]);
+    planted(
+        |history, present| {
+            channel(present, "s").push(message(3, "inv_a", None, "lost"));
+            history.subscriptions[0].whole = false;
+        },
+        expect![""],
+    );
+}
+
+#[test]
+fn an_acknowledged_write_that_is_not_there_is_found() {
+    planted(|_, present| drop(channel(present, "s").pop()), expect!["Lost Misplaced Stream"]);
+    planted(|_, present| drop(channel(present, "invites").pop()), expect!["Lost"]);
+    planted(|_, present| drop(channel(present, "challenge_s").pop()), expect!["Lost"]);
+    planted(
+        |_, present| channel(present, "challenge_s")[2].content = Some(text("(guess) 3, 4")),
+        expect!["Invented Lost"],
+    );
+    planted(
+        |_, present| {
+            let other = BTreeMap::from([(text("range"), text("[100,1001]"))]);
+            session(present).options = other;
+        },
+        expect!["Invented Lost"],
+    );
+    planted(
+        |_, present| drop(session(present).users.remove("inv_b")),
+        expect!["Lost Miscounted Miscounted RaceUndecided"],
+    );
+}
+
+#[test]
+fn what_happens_twice_is_found() {
+    planted(
+        |history, present| {
+            repeat(channel(present, "s"), 0);
+            history.subscriptions[0].whole = false;
+        },
+        expect!["Doubled"],
+    );
+    planted(|_, present| repeat(channel(present, "invites"), 0), expect!["Doubled"]);
+    planted(|_, present| repeat(channel(present, "challenge_s"), 2), expect!["Doubled"]);
+    planted(|_, present| repeat(channel(present, "challenge_s"), 4), expect!["Doubled"]);
+    planted(
+        |_, present| {
+            let again = Seen { players: Vec::new(), status: text("open"), ..session(present).clone() };
+            present.sessions.insert(text("t"), again);
+        },
+        expect!["Doubled Miscounted"],
+    );
+    // Of what is open, once at most.
+    planted(
+        |history, present| {
+            channel(present, "s").extend([message(3, "inv_a", None, "lost"), message(4, "inv_a", None, "lost")]);
+            history.subscriptions[0].whole = false;
+        },
+        expect!["Doubled"],
+    );
+}
+
+#[test]
+fn what_was_refused_or_never_asked_and_is_there_is_found() {
+    planted(
+        |_, present| channel(present, "s").push(message(3, "inv_a", None, "unsent")),
+        expect!["RefusedButThere Stream"],
+    );
+    planted(|_, present| channel(present, "s").push(message(3, "inv_b", None, "hello")), expect!["Invented Stream"]);
+    planted(|_, present| channel(present, "invites").push(message(2, "operator", None, "inv_a")), expect!["Invented"]);
+    planted(|history, _| history.writes.retain(|write| !write.key.starts_with("join a")), expect!["Invented"]);
+    planted(|history, _| write_of(history, "guess a").attempts[0].outcome = refused(), expect!["RefusedButThere"]);
+}
+
+#[test]
+fn a_repetition_that_is_answered_otherwise_is_found() {
+    planted(
+        |history, _| write_of(history, "create").attempts.push(attempt(90, 2, accepted(r#"{"id":"t"}"#))),
+        expect!["AnsweredOtherwise"],
+    );
+    planted(
+        |history, _| write_of(history, "join b").attempts.push(attempt(90, 2, refused())),
+        expect!["AnsweredOtherwise"],
+    );
+}
+
+#[test]
+fn an_answer_that_names_another_place_is_found() {
+    planted(
+        |history, _| write_of(history, "world").attempts[0].outcome = accepted(r#"{"index":1}"#),
+        expect!["Misplaced"],
+    );
+}
+
+#[test]
+fn a_race_that_both_or_nobody_won_is_found() {
+    // Both joins were acknowledged.
+    planted(
+        |history, _| write_of(history, "join b again").attempts[0].outcome = accepted("{}"),
+        expect!["Lost RaceUndecided Seats"],
+    );
+    // Both guesses were taken.
+    planted(
+        |history, present| {
+            write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}");
+            repeat(channel(present, "challenge_s"), 3);
+        },
+        expect!["RaceUndecided"],
+    );
+    // Both were refused.
+    planted(
+        |history, present| {
+            write_of(history, "guess b").attempts[0].outcome = refused();
+            drop(channel(present, "challenge_s").remove(3));
+        },
+        expect!["Gap RaceUndecided"],
+    );
+    // The same move in two races, of which each has a winner; and of which one has both, and the other none.
+    let twice = |history: &mut History, present: &mut Present, outcomes: [Outcome; 4]| {
+        repeat(channel(present, "challenge_s"), 3);
+        let keys = ["guess b", "guess b at another node", "again", "again at another node"];
+        for (key, outcome) in keys.into_iter().zip(outcomes) {
+            history.writes.retain(|write| write.key != key);
+            history.writes.push(write(key, guess("inv_b"), vec![attempt(80, 1, outcome)]));
+        }
+        history.races.push([text(keys[2]), text(keys[3])]);
+    };
+    planted(
+        |history, present| twice(history, present, [accepted("{}"), refused(), refused(), accepted("{}")]),
+        expect![""],
+    );
+    planted(
+        |history, present| twice(history, present, [accepted("{}"), accepted("{}"), refused(), refused()]),
+        expect!["RaceUndecided"],
+    );
+    // Both were acknowledged, and one was taken.
+    planted(
+        |history, _| write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}"),
+        expect!["Lost"],
+    );
+}
+
+#[test]
+fn seats_that_contradict_each_other_are_found() {
+    planted(
+        |_, present| session(present).status = text("open"),
+        expect!["Miscounted Miscounted Miscounted Miscounted Miscounted Seats Stream"],
+    );
+    planted(|_, present| session(present).invites[1] = text("inv_c"), expect!["Seats"]);
+    planted(
+        |_, present| session(present).players[1] = text("inv_a"),
+        expect!["Doubled Lost Miscounted Miscounted RaceUndecided Seats"],
+    );
+}
+
+#[test]
+fn a_gap_or_a_disorder_of_indexes_or_times_is_found() {
+    planted(|_, present| channel(present, "challenge_s")[4].index = 6, expect!["Gap"]);
+    planted(|_, present| channel(present, "challenge_s").swap(0, 1), expect!["Gap TimeWentBack"]);
+    planted(|_, present| channel(present, "challenge_s")[1].at_ms = 7, expect!["TimeWentBack"]);
+}
+
+#[test]
+fn a_read_of_the_past_is_found() {
+    // Behind an acknowledgement to somebody else at another node.
+    planted(|history, _| history.reads[1].last = 0, expect!["ReadWentBack"]);
+    // Behind what another reader has seen.
+    planted(
+        |history, _| {
+            let later = Read { sent: at(90), done: at(91), last: 1, ..history.reads[1].clone() };
+            history.reads.push(later);
+        },
+        expect!["ReadWentBack"],
+    );
+    // Behind an action.
+    planted(
+        |history, _| {
+            let log =
+                Read { channel: text("challenge_s"), sent: at(90), done: at(91), last: 2, ..history.reads[0].clone() };
+            history.reads.push(log);
+        },
+        expect!["ReadWentBack"],
+    );
+    // It was sent before the acknowledgement came.
+    planted(|history, _| history.reads[1].sent = at(54), expect![""]);
+}
+
+#[test]
+fn a_stream_that_skips_repeats_disorders_or_changes_is_found() {
+    planted(|history, _| drop(history.subscriptions[0].deliveries.remove(0)), expect!["Stream"]);
+    planted(|history, _| drop(history.subscriptions[0].deliveries.pop()), expect!["Stream"]);
+    planted(|history, _| history.subscriptions[0].deliveries.swap(0, 1), expect!["Stream"]);
+    planted(
+        |history, _| {
+            let again = history.subscriptions[0].deliveries[1].clone();
+            history.subscriptions[0].deliveries.push(again);
+        },
+        expect!["Stream"],
+    );
+    planted(
+        |history, _| history.subscriptions[0].deliveries[1].message.content = Some(text("word")),
+        expect!["Stream"],
+    );
+    planted(|history, _| history.subscriptions[0].ends = 0, expect!["Stream"]);
+    planted(|history, _| history.subscriptions[0].ends = 2, expect!["Stream"]);
+    // What is withheld can't be compared.
+    planted(|history, _| history.subscriptions[0].deliveries[1].message.content = None, expect![""]);
+}
+
+#[test]
+fn a_game_that_counts_twice_or_never_is_found() {
+    let board = |present: &mut Present, games: u64| {
+        let board = present.boards.get_mut("psi").expect("it is there");
+        board.get_mut("ada").expect("she is there").games = games;
+    };
+    planted(|_, present| board(present, 2), expect!["Miscounted"]);
+    planted(
+        |_, present| present.boards.get_mut("psi").expect("it is there").retain(|user, _| user == "ada"),
+        expect!["Miscounted"],
+    );
+    planted(|_, present| present.games = BTreeMap::from([(text("psi"), 2)]), expect!["Miscounted"]);
+    planted(|_, present| present.games.clear(), expect!["Miscounted"]);
+    planted(|_, present| session(present).scores[1] = [1.0, 1.0], expect!["Miscounted"]);
+    planted(|_, present| present.listed.extend([(text("ended"), 2)]), expect!["Miscounted"]);
+    planted(|_, present| present.histories.extend([(text("ada"), 2)]), expect!["Miscounted"]);
+    planted(|_, present| present.mended.push(text("ada")), expect!["Mended"]);
+    // Who plays against itself, or leaves, plays for nobody.
+    planted(
+        |_, present| {
+            session(present).abandoned = true;
+            present.boards.clear();
+            present.games.clear();
+        },
+        expect![""],
+    );
+}
+
+#[test]
+fn the_present_is_read_from_what_an_arena_answers() {
+    let export = concat!(
+        r#"{"kind":"user","userId":"ada"}"#,
+        "\n",
+        r#"{"kind":"session","id":"s","challengeType":"psi","options":{"setSize":10},"invites":["inv_a","inv_b"],"state":{"status":"ended","scores":[{"security":1.0,"utility":-1.0},{"security":0.0,"utility":0.0}],"players":["inv_b","inv_a"],"playerIdentities":{"inv_a":"ada"}}}"#,
+        "\n",
+        r#"{"kind":"message","channel":"challenge_s","from":"inv_a","to":"operator","content":"(guess) 1","index":1,"timestamp":7,"type":"guess"}"#,
+        "\n",
+    );
+    let mut present = Present::of_export(export);
+    present.take_boards(
+        "psi",
+        &json!({ "average": [{ "playerId": "ada", "gamesPlayed": 1,
+        "metrics": { "average:security": 0.0, "average:utility": 0.0 }, "intervals": {} }] }),
+    );
+    present.take_stats(&json!({ "challenges": { "psi": { "gamesPlayed": 1 }, "chess": { "gamesPlayed": 0 } } }));
+    assert_eq!(present.right_board("psi"), present.boards["psi"]);
+    assert_eq!(present.right_games(), present.games);
+    expect![[r#"{"challenge_s": [Message { index: 1, from: "inv_a", to: Some("operator"), content: Some("(guess) 1"), at_ms: 7 }], "s": []}"#]]
+        .assert_eq(&format!("{:?}", present.channels));
+}
