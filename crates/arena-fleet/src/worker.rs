@@ -125,6 +125,7 @@ pub fn work(
         identity: Identity { id, name },
         worker,
         called_off: Arc::clone(called_off),
+        is_stopping: AtomicBool::new(false),
         cache,
         playing: Mutex::default(),
         refused: Mutex::default(),
@@ -141,6 +142,8 @@ struct Shop {
     identity: Identity,
     worker: Worker,
     called_off: Arc<AtomicBool>,
+    /// Whether no more jobs are taken.
+    is_stopping: AtomicBool,
     cache: Cache,
     /// How many matches are played, by tournament.
     playing: Mutex<BTreeMap<String, usize>>,
@@ -228,6 +231,7 @@ impl Shop {
                 }
             }
         }
+        self.is_stopping.store(true, Ordering::Relaxed);
         // Matches under way are finished, or handed back.
         let _ = slots.acquire_many(all).await;
         listeners.iter().for_each(tokio::task::JoinHandle::abort);
@@ -310,7 +314,10 @@ impl Shop {
         tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         if let Some(pause) = pause {
             // Whoever can't play mustn't take one job after the other from those who can.
-            sleep(pause).await;
+            let until = Instant::now() + pause;
+            while Instant::now() < until && !self.is_stopping.load(Ordering::Relaxed) {
+                sleep(LOOK).await;
+            }
         }
         drop(permit);
     }
