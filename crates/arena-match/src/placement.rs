@@ -94,7 +94,7 @@ mod tests {
         thread::scope(|scope| {
             let stays = scope.spawn(|| {
                 stay_here();
-                super::cores()
+                cores()
             });
             let stayed = stays.join().unwrap();
             assert!(stayed.len() == 1 && cores().contains(&stayed[0]), "{stayed:?}");
