@@ -61,7 +61,6 @@ fn a_worker_that_is_killed_loses_nothing() {
     let _second = lab.worker(&nats, &["--name", "second", "--concurrency", "2"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("the worker first isn't heard of any more"), "{}", told.stderr);
     lab.assert_same();
 }
 
