@@ -38,7 +38,7 @@ const LAYERS: [&[&str]; 8] = [
     ],
     &["arena-catalogue", "arena-engine", "arena-tournament"],
     &["arena-match"],
-    &["arena-report"],
+    &["arena-fleet", "arena-report"],
     &["arena-league"],
     &["arena-server"],
     &["arena-cli"],

@@ -1,4 +1,7 @@
-//! Whole PSI games by the rules that are built in, in turn with the same games by a script that is written as for the reference server.
+//! Whole PSI games by the rules that are built in, in turn with the same games by a script that is written as for the reference server;
+//! and the calls of that script by themselves.
+
+mod calls;
 
 use std::fs;
 
@@ -29,6 +32,8 @@ const CONNECTIONS: usize = 4;
 /// # Errors
 /// If a server doesn't come up or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    eprintln!("script: calls by themselves");
+    calls::run(arguments, report)?;
     let work = arguments.work();
     fs::create_dir_all(&work).with_context(|| format!("could not make {}", work.display()))?;
     let scripts = tempfile::tempdir_in(&work).context("could not make a folder for the script")?;

@@ -10,6 +10,7 @@ mod play;
 mod rate;
 mod replay;
 mod tournament;
+mod worker;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +29,10 @@ pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ServeArgs as ReplayServeArgs, ShowArgs};
-pub use tournament::{FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{
+    FleetArgs, FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb,
+};
+pub use worker::WorkerArgs;
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
 #[derive(Debug, Parser)]
@@ -109,6 +113,7 @@ Examples:
   arena serve --auth --listen 0.0.0.0:3001             for others, who have to prove who they are
   arena serve --trust-network --listen 0.0.0.0:3001    for all who can reach it, as they say
   arena serve --config arena.toml --log-format json
+  arena serve --database-url URL --nats-url URL        one of several nodes on a Postgres
 
 When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
 At the first start it also prints the administrator's token, which is kept in the data folder as
@@ -171,6 +176,21 @@ Examples:
         #[command(subcommand)]
         verb: TournamentVerb,
     },
+    /// Play games of tournaments that others run, as many as this machine takes.
+    #[command(after_help = "\
+Examples:
+  arena worker --nats-url nats://hub --concurrency 8
+  ARENA_NATS_URL='tls://worker:password@hub' arena worker --concurrency 8
+  arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    elsewhere, what it plays
+
+The NATS server needs JetStream (`nats-server -js`). Whoever may write to it has programs of theirs run here, in the sandbox
+that this command line says, so let in those that you trust; --sandbox off lets their programs do whatever you may.
+docs/operations.md tells how to set it up. A command line can be read by every user of a machine: a password belongs into
+ARENA_NATS_URL.
+
+Ctrl-C or SIGTERM takes no more games and finishes those that run; a second one hands them back to the queue and stops at once.
+Whatever happens to a worker, its games are played by others.")]
+    Worker(WorkerArgs),
     /// Leagues: agents come and go, and whoever's rating is least sure plays next, season after season.
     #[command(after_help = "\
 Examples:

@@ -15,7 +15,8 @@ pub enum Exit {
     Usage = 2,
     /// The server understood the request and said no (HTTP 4xx).
     Refused = 3,
-    /// No arena answers at the address: nothing listens, it took too long, or something else lives there.
+    /// No arena answers at the address: nothing listens, it took too long, or something else lives there. Or no NATS server that can be
+    /// used.
     Unreachable = 4,
     /// The server answered that it failed (HTTP 5xx).
     ServerFailed = 5,
@@ -39,7 +40,8 @@ pub enum Exit {
     BadTournament = 13,
     /// The endpoint of a language model can't be used: it refuses the key or the request, or doesn't answer.
     ModelFailed = 14,
-    /// A challenge has faults; `challenge check` told them. Or its folder holds no challenge at all.
+    /// A challenge has faults; `challenge check` told them. Or its seats aren't equally good, as `challenge fairness` told, or its folder
+    /// holds no challenge at all.
     FaultyChallenge = 15,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,
@@ -50,7 +52,7 @@ pub enum Exit {
 /// The codes as `arena --help` lists them.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-    0  done                     4  no arena answers at --url
+    0  done                     4  no arena (or NATS) answers
     1  internal error           5  the server failed (HTTP 5xx)
     2  usage or settings        6  store unavailable
     3  refused (HTTP 4xx)       7  can't listen on the address

@@ -28,6 +28,7 @@ mod serve;
 mod terminal;
 mod tournament;
 mod users;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -67,6 +68,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Play(args) => play::run(*args, cli.global, style),
         Verb::Match { verb } => matches::run(verb, style),
         Verb::Tournament { verb } => tournament::run(verb, style),
+        Verb::Worker(args) => worker::run(args, style),
         Verb::League { data, verb } => league::run(verb, &data, style),
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),

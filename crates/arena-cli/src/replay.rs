@@ -21,7 +21,7 @@ pub fn run(verb: ReplayVerb, style: Style) -> Result<(), Failure> {
     match verb {
         ReplayVerb::Show(args) => show::run(&args, style),
         ReplayVerb::Serve(args) => serve::run(&args, style),
-        ReplayVerb::Verify { files } => verify::run(&files, style),
+        ReplayVerb::Verify { files, challenges } => verify::run(&files, &challenges, style),
         ReplayVerb::Export { file, format, out } => export::run(&file, format, out.as_deref()),
     }
 }
@@ -43,7 +43,7 @@ fn open(path: &Path) -> Result<Replay<BufReader<File>>, Failure> {
 fn bad(path: &Path, error: &ReplayError) -> Failure {
     let exit = match error {
         ReplayError::Write(_) => Exit::CannotWrite,
-        ReplayError::OtherGame(_) => Exit::Usage,
+        ReplayError::OtherGame(_) | ReplayError::NoScript { .. } | ReplayError::OtherScript { .. } => Exit::Usage,
         ReplayError::Read(_) | ReplayError::Foreign(_) | ReplayError::Line { .. } | ReplayError::CutOff { .. } => {
             Exit::BadReplay
         }

@@ -148,8 +148,10 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let level = args.level.as_deref().unwrap_or(default_level);
     let filter = EnvFilter::try_new(level)
         .map_err(|error| Failure::new(Exit::Usage, format_args!("--log (ARENA_LOG) can't be {level:?}: {error}")))?;
-    // The SDK of MCP logs whole requests, secrets and all, at levels that may be asked for here. It is never heard.
-    let discreet = filter_fn(|event| !event.target().starts_with("rmcp"));
+    // The SDK of MCP logs whole requests, and the client of NATS addresses, secrets and all, at levels that may be asked for here. They
+    // are never heard.
+    const INDISCREET: [&str; 2] = ["rmcp", "async_nats"];
+    let discreet = filter_fn(|event| !INDISCREET.iter().any(|target| event.target().starts_with(target)));
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
     match args.log_format {
         LogFormat::Text => {

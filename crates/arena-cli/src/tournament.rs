@@ -2,6 +2,7 @@
 
 mod ending;
 pub mod entrants;
+mod fleet;
 pub mod tables;
 mod watch;
 
@@ -29,6 +30,7 @@ use crate::matches::{cannot_write, explain, logs};
 use crate::output::{self, Style, print, printable};
 use crate::{rate, scripts};
 
+use fleet::Fleet;
 use watch::Watcher;
 
 /// Does what `arena tournament` was asked for.
@@ -51,6 +53,7 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
         },
     };
     let plan = plan(args, &folder)?;
+    let fleet = fleet::prepare(&args.fleet, &plan, &folder)?;
     let journal = Journal::create(&folder, plan).map_err(|error| match error {
         JournalError::Exists(_) => Failure::new(
             Exit::BadTournament,
@@ -58,10 +61,11 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
         ),
         error => refused(&error),
     })?;
-    go_on(journal, args.table_every, style)
+    go_on(journal, fleet, args.table_every, style)
 }
 
 fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
+    fleet::check_resume(args)?;
     let mut journal = Journal::open(&args.folder).map_err(|error| refused(&error))?;
     if journal.record().cut_off > 0 {
         let bytes = journal.record().cut_off;
@@ -84,7 +88,8 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
     if let Some(concurrency) = args.concurrency {
         journal.set_concurrency(concurrency as usize);
     }
-    go_on(journal, args.table_every, style)
+    let fleet = fleet::prepare(&args.fleet, &journal.record().plan, &args.folder)?;
+    go_on(journal, fleet, args.table_every, style)
 }
 
 fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
@@ -146,8 +151,15 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Plays what is left, and tells how it goes and how it ended.
-fn go_on(mut journal: Journal, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
+/// Plays what is left, here or by workers, and tells how it goes and how it ended.
+fn go_on(journal: Journal, fleet: Option<Fleet>, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
+    match fleet {
+        Some(fleet) => fleet.go_on(journal, table_every, style),
+        None => play_here(journal, table_every, style),
+    }
+}
+
+fn play_here(mut journal: Journal, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
     let [stop, called_off] = interrupt::flags([
         "finishing the games that run; once more to stop at once",
         "stopping, the games that run are lost; once more to kill this program",
@@ -213,6 +225,7 @@ fn usual_folder(game: &str) -> PathBuf {
 }
 
 fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
+    fleet::check_run(args)?;
     let script = scripts::find(&args.game).transpose()?;
     let (game, script) = match script {
         Some(challenge) => {

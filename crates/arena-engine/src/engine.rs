@@ -96,6 +96,14 @@ impl Engine {
             freshness: Freshness::default(),
             changed: watch::Sender::new(0),
         };
+        match store.forget_scripts().await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(
+                count,
+                "{count} versions of scripts are forgotten, which no session is played by any more"
+            ),
+            Err(error) => tracing::warn!(%error, "scripts that no session is played by stay in the store: {error}"),
+        }
         let benchmarks = RwLock::new(store.list_benchmarks().await?);
         let bans = Bans::of(store.list_bans().await?);
         let inner = Inner {
@@ -381,7 +389,12 @@ impl Inner {
         let answer = once.map(|once| new_answer(once, &body, now));
         let (id, wake_at) = (session.facts.id, session.wake_at);
         let change = Change::Create(Box::new(session));
-        match self.store.commit(Commit { change, messages: Vec::new(), answer }).await {
+        let _reserved = self.live.reserve(id);
+        let committed = self.store.commit(Commit { change, messages: Vec::new(), answer }).await;
+        if committed.is_err() {
+            self.live.forget(id);
+        }
+        match committed {
             Ok((no, commit)) => {
                 let Change::Create(session) = commit.change else {
                     unreachable!("the store gives back what it was given")

@@ -260,6 +260,12 @@ impl LiveSessions {
         }
     }
 
+    /// Keeps a place for a session that is just being created, for as long as what is returned lives: so that what other nodes do with
+    /// it as soon as they can is noted there.
+    pub(crate) fn reserve(&self, id: SessionId) -> Reserved {
+        Reserved { _slot: self.shard(id).lock().slot(id) }
+    }
+
     /// Takes a session in that was just created.
     pub(crate) fn insert(&self, id: SessionId, live: Live) {
         {
@@ -321,6 +327,11 @@ impl LiveSessions {
             shard.sweep();
         }
     }
+}
+
+/// A place that is kept for a session.
+pub(crate) struct Reserved {
+    _slot: Arc<Slot>,
 }
 
 impl Slot {

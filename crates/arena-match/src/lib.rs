@@ -37,7 +37,7 @@ pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
 pub use replay::{
     Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,
-    Summary, Verified, account, export_pgn, export_reference, index, verify,
+    Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
 };
 pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
 pub use seat::{Fault, Seat};

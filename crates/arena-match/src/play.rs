@@ -268,7 +268,7 @@ impl<'a> Table<'a> {
             });
             let game = self.game.game_type();
             let (seed, agents) = (self.seed.reveal(), agents.collect());
-            recorder.header(&Header::new(game.name, game.mode, seed, self.options, &config, agents))?;
+            recorder.header(&Header::new(game, seed, self.options, &config, agents))?;
             if !out.is_empty() || !faults.is_empty() {
                 recorder.epoch(&EpochRecord {
                     epoch: 0,

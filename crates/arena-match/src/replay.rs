@@ -17,7 +17,7 @@ pub use export::export_reference;
 pub use index::{DisqualifiedIn, ENTRY, Summary, index};
 pub use pgn::export_pgn;
 pub use read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine};
-pub use verify::{Account, Verified, account, verify};
+pub use verify::{Account, Verified, account, verify, verify_by};
 pub use write::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
 
 /// The version of the format, which a header names.

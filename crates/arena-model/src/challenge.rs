@@ -1,5 +1,6 @@
 //! Challenge types: what can be played, with which options, described how.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
@@ -54,10 +55,11 @@ pub struct Method {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ChallengeOption {
     /// Its name: a key of `options`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it is for.
-    pub description: &'static str,
-    /// What a value has to be, in the words of JSON Schema: `integer`, `number`, `string` or `array`.
+    pub description: Cow<'static, str>,
+    /// What a value has to be, in the words of JSON Schema: `integer`, `number`, `string` or `array`; of a script also `boolean`, `object`
+    /// or, if it may be anything, `null`.
     #[serde(rename = "type")]
     #[schema(rename = "type")]
     pub kind: &'static str,
@@ -115,7 +117,7 @@ impl Setting {
             SettingRange::Text => ("string", None, None),
             SettingRange::Wholes(least, most) => ("array", Some(least.into()), Some(most.into())),
         };
-        ChallengeOption { name, description, kind, default, minimum, maximum }
+        ChallengeOption { name: name.into(), description: description.into(), kind, default, minimum, maximum }
     }
 }
 
@@ -155,6 +157,14 @@ pub trait ChallengeType: Send + Sync {
     /// The options that whoever creates a session may choose, with what they are here.
     fn options(&self) -> &[ChallengeOption] {
         &[]
+    }
+
+    /// The options of a game by whoever runs it, who may choose more of them than the guests of an arena.
+    ///
+    /// # Errors
+    /// If one of `choices` isn't an option, or can't be played with.
+    fn arrange(&self, choices: &Map<String, Value>) -> Result<Value, OptionsError> {
+        self.resolve(choices)
     }
 
     /// The options of a new session: the arena's, with `overrides` of whoever creates it.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, ChallengeMetadata, ChallengeType, InviteCode, Method, Operator, OptionsError, Rejection, RestoreError,
-    Score, Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
+    Attribution, ChallengeMetadata, ChallengeOption, ChallengeType, InviteCode, Method, Operator, OptionsError,
+    Rejection, RestoreError, Score, Script, Seat, Seed, SessionFacts, SessionId, Table, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -64,6 +64,8 @@ pub struct ScriptChallenge {
     rules: Arc<Rules>,
     /// The options of new sessions.
     options: Map<String, Value>,
+    /// Those that may be chosen, as they are here.
+    choices: Vec<ChallengeOption>,
 }
 
 struct Rules {
@@ -127,22 +129,41 @@ impl ScriptChallenge {
             tracing::warn!(%challenge, %session, %call, %stack, "challenge {challenge} failed on {call}: {message}");
         });
         let rules = Rules { id: id.to_owned(), described, script, sandbox: sandbox.clone(), listener };
-        ScriptChallenge { rules: Arc::new(rules), options }
+        let choices = rules.described.overridable.clone();
+        ScriptChallenge { rules: Arc::new(rules), options, choices }
     }
 
     /// The same, with an arena's options for it.
     ///
     /// # Errors
-    /// If one isn't an option of the challenge.
+    /// If one isn't an option of the challenge, or isn't what it has to be.
     pub fn with_options(mut self, options: &Map<String, Value>) -> Result<ScriptChallenge, OptionsError> {
-        for (name, value) in options {
-            let Some(option) = self.options.get_mut(name) else {
-                let known = listed(self.rules.described.options.keys());
-                return Err(OptionsError(format!("unknown option `{name}`, there are: {known}")));
-            };
-            *option = value.clone();
+        self.options = self.arranged(options)?;
+        for choice in &mut self.choices {
+            choice.default = self.options[&*choice.name].clone();
         }
         Ok(self)
+    }
+
+    /// The options, with these instead.
+    fn arranged(&self, options: &Map<String, Value>) -> Result<Map<String, Value>, OptionsError> {
+        let mut arranged = self.options.clone();
+        for (name, value) in options {
+            let Some(option) = arranged.get_mut(name) else {
+                let known = listed(self.options.keys());
+                return Err(OptionsError(format!("unknown option `{name}`, there are: {known}")));
+            };
+            self.check(name, value)?;
+            *option = value.clone();
+        }
+        Ok(arranged)
+    }
+
+    /// Refuses a value that an option can't have.
+    fn check(&self, name: &str, value: &Value) -> Result<(), OptionsError> {
+        let Some(choice) = self.choices.iter().find(|choice| choice.name == name) else { return Ok(()) };
+        metadata::check_option(choice, value)
+            .map_err(|what| OptionsError(format!("option {name} of {} {what}", self.rules.id)))
     }
 
     /// The same, with `listener` being told of each fault, instead of the log.
@@ -155,7 +176,7 @@ impl ScriptChallenge {
             sandbox: sandbox.clone(),
             listener: Box::new(listener),
         };
-        ScriptChallenge { rules: Arc::new(rules), options: self.options }
+        ScriptChallenge { rules: Arc::new(rules), ..self.clone() }
     }
 
     /// Lets all players join, and compares what the folder says of the challenge with what its script does.
@@ -249,19 +270,21 @@ impl ChallengeType for ScriptChallenge {
         &self.rules.described.metadata
     }
 
+    fn options(&self) -> &[ChallengeOption] {
+        &self.choices
+    }
+
+    fn arrange(&self, choices: &Map<String, Value>) -> Result<Value, OptionsError> {
+        self.arranged(choices).map(Value::Object)
+    }
+
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
-        let mut options = self.options.clone();
-        for (name, value) in overrides {
-            let overridable = &self.rules.described.overridable;
-            if !overridable.contains(name) {
-                let (id, allowed) = (&self.rules.id, listed(overridable));
-                return Err(OptionsError(format!(
-                    "option {name} can't be set for a session of {id}; allowed: {allowed}"
-                )));
-            }
-            options.insert(name.clone(), value.clone());
+        if let Some(name) = overrides.keys().find(|name| self.choices.iter().all(|choice| choice.name != name.as_str()))
+        {
+            let (id, allowed) = (&self.rules.id, listed(self.choices.iter().map(|choice| &choice.name)));
+            return Err(OptionsError(format!("option {name} can't be set for a session of {id}; allowed: {allowed}")));
         }
-        Ok(Value::Object(options))
+        self.arrange(overrides)
     }
 
     fn script(&self) -> Option<&Script> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use arena_model::{Author, ChallengeMetadata, Method};
+use arena_model::{Author, ChallengeMetadata, ChallengeOption, Method};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value, json};
 
 use crate::Problem;
 
@@ -21,7 +22,80 @@ pub(crate) struct Described {
     /// What the script is given as options, unless the arena or whoever creates a session says otherwise.
     pub(crate) options: Map<String, Value>,
     /// The options that whoever creates a session may choose.
-    pub(crate) overridable: Vec<String>,
+    pub(crate) overridable: Vec<ChallengeOption>,
+}
+
+/// What the file says of an option that may be chosen.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    name: String,
+    #[serde(default)]
+    description: String,
+    minimum: Option<Number>,
+    maximum: Option<Number>,
+}
+
+impl Choice {
+    /// What players are told of it. What it has to be follows from its usual value.
+    fn of(entry: Value, options: &Map<String, Value>) -> Result<ChallengeOption, String> {
+        // A name alone will do.
+        let entry = if entry.is_string() { json!({ "name": entry }) } else { entry };
+        let choice = serde_json::from_value(entry).map_err(|error| error.to_string())?;
+        let Choice { name, description, minimum, maximum } = choice;
+        let default = options.get(&name).cloned().ok_or_else(|| format!("`{name}` isn't one of the options"))?;
+        let kind = match &default {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(number) if number.is_f64() => "number",
+            Value::Number(_) => "integer",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        let is_bounded = minimum.is_some() || maximum.is_some();
+        if is_bounded && !["integer", "number", "array"].contains(&kind) {
+            return Err(format!("`{name}` is no number by its usual value, so it can't have bounds"));
+        }
+        let option =
+            ChallengeOption { name: name.into(), description: description.into(), kind, default, minimum, maximum };
+        match check_option(&option, &option.default) {
+            Ok(()) => Ok(option),
+            Err(what) => Err(format!("the usual value of `{}` {what}", option.name)),
+        }
+    }
+}
+
+/// Whether `value` can be chosen for an option; else what it has to be.
+pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<(), String> {
+    let ChallengeOption { kind, minimum, maximum, .. } = option;
+    let is_within = |value: &Value| {
+        let beyond = |bound: &Option<Number>, is_beyond: fn(&f64, &f64) -> bool| {
+            let (bound, value) = (bound.as_ref().and_then(Number::as_f64), value.as_f64());
+            bound.is_some_and(|bound| value.is_none_or(|value| is_beyond(&value, &bound)))
+        };
+        !beyond(minimum, f64::lt) && !beyond(maximum, f64::gt)
+    };
+    let (is_fit, needed) = match *kind {
+        "integer" => ((value.is_i64() || value.is_u64()) && is_within(value), "a whole number"),
+        "number" => (value.is_number() && is_within(value), "a number"),
+        "string" => (value.is_string(), "a text"),
+        "boolean" => (value.is_boolean(), "true or false"),
+        "array" => (value.as_array().is_some_and(|items| items.iter().all(is_within)), "a list"),
+        "object" => (value.is_object(), "an object"),
+        _ => (true, ""),
+    };
+    if is_fit {
+        return Ok(());
+    }
+    let of = if *kind == "array" { " of numbers" } else { "" };
+    let bounds = match (minimum, maximum) {
+        (None, None) => String::new(),
+        (Some(least), None) => format!("{of} from {least}"),
+        (None, Some(most)) => format!("{of} up to {most}"),
+        (Some(least), Some(most)) => format!("{of} from {least} to {most}"),
+    };
+    Err(format!("must be {needed}{bounds}"))
 }
 
 /// Reads the file.
@@ -29,7 +103,7 @@ pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
     let members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;
     let mut reader = Reader { text, members, problems: Vec::new() };
-    let described = Described {
+    let mut described = Described {
         metadata: ChallengeMetadata {
             name: reader.text_of("name", 100),
             description: reader.text_of("description", 1000),
@@ -43,8 +117,14 @@ pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
             url: reader.optional("url"),
         },
         options: reader.optional("options").unwrap_or_default(),
-        overridable: reader.optional("overridable").unwrap_or_default(),
+        overridable: Vec::new(),
     };
+    for entry in reader.optional::<Vec<Value>>("overridable").unwrap_or_default() {
+        match Choice::of(entry, &described.options) {
+            Ok(option) => described.overridable.push(option),
+            Err(what) => reader.complain("overridable", what),
+        }
+    }
     let ChallengeMetadata { players, methods, .. } = &described.metadata;
     if !(1..=PLAYERS).contains(players) {
         reader.complain("players", format!("must be 1 to {PLAYERS}, not {players}"));
@@ -59,9 +139,6 @@ pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
         } else if !names.insert(name.as_str()) {
             reader.complain("methods", format!("there are two called `{name}`"));
         }
-    }
-    for name in described.overridable.iter().filter(|name| !described.options.contains_key(*name)) {
-        reader.complain("overridable", format!("`{name}` isn't one of the options"));
     }
     if described.options.contains_key("players") {
         reader.complain("options", "can't hold `players`: how many there are is the member players");
@@ -159,13 +236,44 @@ mod tests {
              \"chat\", \"description\": \"\"}],\n\"colour\": \"red\",\n\"options\": {\"players\": 3}, \"overridable\": [\"x\"]}",
             expect![[r#"
                 challenge.json:1: name: must be a text of 1 to 100 bytes
+                challenge.json:6: overridable: `x` isn't one of the options
                 challenge.json:2: players: must be 1 to 100, not 0
                 challenge.json:3: methods: "a b" is no name of a method: 1 to 64 letters, digits, `_` and `-`
                 challenge.json:3: methods: no method can be called `chat`, since that is how bots speak to each other
-                challenge.json:6: overridable: `x` isn't one of the options
                 challenge.json:6: options: can't hold `players`: how many there are is the member players
                 challenge.json:5: colour: isn't known; there are name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable
             "#]],
         );
+    }
+
+    #[test]
+    fn options_have_bounds_that_their_usual_values_keep() {
+        let with = |options: &str, overridable: &str| {
+            format!(
+                r#"{{"name": "x", "description": "d", "players": 2, "prompt": "p", "methods": [],
+                "options": {options},
+                "overridable": {overridable}}}"#
+            )
+        };
+        let told = |options: &str, overridable: &str| match read(&with(options, overridable)) {
+            Ok(described) => serde_json::to_string(&described.overridable).unwrap(),
+            Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
+        };
+        expect![[
+            r#"[{"name":"size","description":"How many.","type":"integer","default":3,"minimum":1,"maximum":9},{"name":"range","description":"","type":"array","default":[1,2]}]"#
+        ]]
+        .assert_eq(&told(
+            r#"{"size": 3, "range": [1, 2]}"#,
+            r#"[{"name": "size", "description": "How many.", "minimum": 1, "maximum": 9}, "range"]"#,
+        ));
+        expect![[r#"
+            challenge.json:3: overridable: the usual value of `size` must be a whole number from 4
+            challenge.json:3: overridable: `word` is no number by its usual value, so it can't have bounds
+            challenge.json:3: overridable: the usual value of `range` must be a list of numbers up to 1.5
+        "#]]
+        .assert_eq(&told(
+            r#"{"size": 3, "word": "w", "range": [1, 2]}"#,
+            r#"[{"name": "size", "minimum": 4}, {"name": "word", "maximum": 1}, {"name": "range", "maximum": 1.5}]"#,
+        ));
     }
 }

@@ -1,7 +1,6 @@
 //! Several arenas on one database, as whoever keeps something of it in memory sees them: who they are, what time it is for all of them,
 //! and when one has written something.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,9 +8,9 @@ use arena_model::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// What nodes have to agree in before they share a database, each under the name that people know it by. What is secret stands here
-/// as something that shows only whether it is the same.
-pub type Terms = BTreeMap<String, String>;
+/// What nodes have to agree in before they share a database, each under the name that people know it by; the first in which they don't
+/// is told. What is secret stands here as something that shows only whether it is the same.
+pub type Terms = Vec<(String, String)>;
 
 /// This arena as one of the nodes that share a database.
 pub struct Nodes {

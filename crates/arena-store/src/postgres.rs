@@ -41,7 +41,7 @@ use crate::import::{ImportedSession, Taken};
 use crate::nodes::{Nodes, Terms};
 use crate::ranking::Rankings;
 use crate::rows::{Columns, SESSION_COLUMNS, channel_number, read_message, read_session};
-use crate::scripts::read_script;
+use crate::scripts::{FORGET, read_script};
 use crate::standings::read_or_pass_over;
 use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
 
@@ -363,6 +363,10 @@ impl PostgresStore {
             async move { Ok(writing.client().execute(sql, &[&version, &source]).await.map(drop)?) }.boxed()
         });
         keep.await
+    }
+
+    pub(crate) async fn forget_scripts(&self) -> Result<u64, CommitError> {
+        self.writer.write(|writing| async move { Ok(writing.client().execute(FORGET, &[]).await?) }.boxed()).await
     }
 
     pub(crate) async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {

@@ -5,6 +5,10 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::{CommitError, SqliteStore, StoreError};
 
+/// Removes the scripts that no session is played by.
+pub(crate) const FORGET: &str =
+    "DELETE FROM scripts WHERE version NOT IN (SELECT script FROM sessions WHERE script IS NOT NULL)";
+
 impl SqliteStore {
     pub(crate) async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
         let (version, source) = (script.version().to_string(), script.source().to_owned());
@@ -14,6 +18,10 @@ impl SqliteStore {
                 Ok(writing.connection.prepare_cached(sql)?.execute(params![version, source]).map(drop)?)
             })
             .await
+    }
+
+    pub(crate) async fn forget_scripts(&self) -> Result<u64, CommitError> {
+        self.writer.write(move |writing| Ok(writing.connection.execute(FORGET, [])? as u64)).await
     }
 
     pub(crate) async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {

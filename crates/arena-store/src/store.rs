@@ -514,6 +514,20 @@ impl Store {
         }
     }
 
+    /// Removes the scripts that no session is played by any more, and says how many. A script is kept before its first session is there,
+    /// so this is for the start of an arena, before sessions are created. Where the store is shared others may create some, and nothing
+    /// is removed.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn forget_scripts(&self) -> Result<u64, CommitError> {
+        match self {
+            _ if self.nodes().is_some() => Ok(0),
+            Store::Sqlite(store) => store.forget_scripts().await,
+            Store::Postgres(store) => store.forget_scripts().await,
+        }
+    }
+
     /// The script of this version, if it was kept.
     ///
     /// # Errors

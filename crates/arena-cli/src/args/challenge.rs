@@ -50,10 +50,12 @@ be typed.")]
 Examples:
   arena challenge fairness . --agent bots/half.py
   arena challenge fairness . --agent bots/half.py --agent bots/nosy.py --games 200 --concurrency 2
+  arena challenge fairness . --agent bots/half.py --seed 1 --max-bias 0.05
 
 With one bot, it plays against itself. With several, each deal is played once for each way in which they can be shifted along
 the seats. What a seat gains over the others is told with an interval that holds the truth with 95 % confidence; a seat whose
-interval leaves 0 out is better or worse than others, for these bots.")]
+interval leaves 0 out is better or worse than others, for these bots. The exit code is 15 if a whole interval is beyond
+--max-bias. Of fair challenges that is so once in 20 times; --seed makes it the same each time.")]
     Fairness(FairnessArgs),
     /// Write the types of what scripts can import, for editors.
     #[command(after_help = "\
@@ -141,12 +143,21 @@ pub struct FairnessArgs {
     /// What all that is random comes of: a number, or 64 hexadecimal digits [default: drawn and printed]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<Seed>,
+    /// What a seat may gain over the others, or lose: a score.
+    #[arg(long, value_name = "SCORE", default_value_t = 0.0, value_parser = bias)]
+    pub max_bias: f64,
     /// Set an option of the challenge: KEY=VALUE.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = option)]
     pub options: Vec<(String, Value)>,
     /// How bots are held in.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+}
+
+/// A score from 0.
+fn bias(text: &str) -> Result<f64, String> {
+    let score: Option<f64> = text.parse().ok().filter(|score: &f64| score.is_finite() && *score >= 0.0);
+    score.ok_or_else(|| "give a score from 0, such as 0.05".to_owned())
 }
 
 /// `2=PATH`: a seat from 1, and an agent.

@@ -32,14 +32,19 @@ and End go to the ends, N and P to what went wrong next and before. Replays are 
 Examples:
   arena replay verify game.jsonl
   arena replay verify games/*.jsonl --json
+  arena replay verify talks.jsonl --challenge ./merger-talks
 
 The game is started from the replay's seed and given the recorded actions; every state, what was taken of the actions, and
 the result have to be those of the replay. What no replay can prove is that the agents sent what it says. If one doesn't hold,
-the exit code is 11, after all have been looked at.")]
+the exit code is 11, after all have been looked at. A replay of a challenge that is a script names the script's version; it holds by
+that version only, whose folder is given by --challenge.")]
     Verify {
         /// The replays.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// The folder of a challenge that is a script, for replays of it. May be given again.
+        #[arg(long = "challenge", value_name = "DIR")]
+        challenges: Vec<PathBuf>,
     },
     /// Write a replay in another format.
     #[command(after_help = "\

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use arena_fleet::Address;
 use arena_ratings::EloModel;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -21,6 +22,7 @@ Examples:
   arena tournament run chess --agent new=./a --agent old=./b --sprt elo0=0 elo1=5
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --games 300
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --until-margin 30
+  arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    played by workers
 
 A meeting of agents is as many games as seats: with the same seed, and each agent on each seat once, so that neither luck nor
 a better seat decides. --no-pairs makes it one game, and seats change from meeting to meeting.
@@ -31,14 +33,19 @@ pair by pair, in the order of their numbers; games that still ran when it was de
 --format adaptive looks after each wave of games whose rating is least sure, and against whom a game would tell most about it.
 
 Every result is on the disk as soon as it is there. Ctrl-C once finishes the games that run and says how to go on, twice stops at
-once; `arena tournament resume` goes on after either, and after the machine went down, to the same standings.")]
+once; `arena tournament resume` goes on after either, and after the machine went down, to the same standings.
+
+--nats-url lets workers play, on as many machines as there are: start them with `arena worker`. Agents travel there, each with the folder
+that it is in. Every replay that comes back is played again here by the rules; a worker that sends another one, or plays a game otherwise
+than two other workers, is believed no more, and its games are played again.")]
     Run(Box<TournamentArgs>),
     /// Go on with a tournament that was broken off.
     #[command(after_help = "\
 Examples:
   arena tournament resume snakes
   arena tournament resume snakes --concurrency 4
-  arena tournament resume snakes --accept-changed    although an agent isn't what it was")]
+  arena tournament resume snakes --accept-changed    although an agent isn't what it was
+  arena tournament resume snakes --nats-url nats://hub    by workers; without it, here")]
     Resume(ResumeArgs),
     /// Print the standings of a tournament, also while it is played.
     #[command(after_help = "\
@@ -97,9 +104,29 @@ pub struct TournamentArgs {
     /// Print the standings after so many games, 0: at the end only [default: 50, or more in long tournaments]
     #[arg(long, value_name = "N")]
     pub table_every: Option<usize>,
+    /// Who plays them.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
     /// How matches are played.
     #[command(flatten)]
     pub play: PlayArgs,
+}
+
+/// Which workers play a tournament, and how they are checked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workers")]
+pub struct FleetArgs {
+    /// Let workers play (`arena worker`) that take games from this NATS server, rather than this machine: nats://host or tls://user:password@host.
+    #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true)]
+    pub nats_url: Option<Address>,
+    /// The share of games that two workers play, to find those that play something else [default: 0.05]
+    #[arg(long, value_name = "SHARE", value_parser = share, requires = "nats_url")]
+    pub cross_check: Option<f64>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is from 0 (no game) to 1 (all games)".to_owned())
 }
 
 /// Who meets whom.
@@ -165,6 +192,9 @@ pub struct ResumeArgs {
     /// Print the standings after so many games, 0: at the end only [default: 50, or more in long tournaments]
     #[arg(long, value_name = "N")]
     pub table_every: Option<usize>,
+    /// Who plays from here on.
+    #[command(flatten)]
+    pub fleet: FleetArgs,
 }
 
 /// Options of `arena tournament standings`.

@@ -97,11 +97,11 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
     if unended > 0 {
         note(&format!("{unended} matches weren't ended by the challenge; all seats have 0 in these"));
     }
-    tell(found.challenge.id(), &counted, seats, &seed, style)
+    tell(found.challenge.id(), &counted, seats, args.max_bias, &seed, style)
 }
 
-/// What each seat got, and what it got more than the others.
-fn tell(name: &str, deals: &[Vec<f64>], seats: usize, seed: &Seed, style: Style) -> Result<(), Failure> {
+/// What each seat got, and what it got more than the others. A failure if that is established to be more than `max_bias`.
+fn tell(name: &str, deals: &[Vec<f64>], seats: usize, max_bias: f64, seed: &Seed, style: Style) -> Result<(), Failure> {
     // Two seats are one question; of more, each is one, and the intervals of all together shall hold.
     let questions = if seats == 2 { 1 } else { seats };
     let mean_of = |value: &dyn Fn(&[f64]) -> f64, questions| {
@@ -116,14 +116,27 @@ fn tell(name: &str, deals: &[Vec<f64>], seats: usize, seed: &Seed, style: Style)
     };
     let scores: Vec<Mean> = (0..seats).map(|seat| mean_of(&|deal| deal[seat], 1)).collect();
     let gains: Vec<Mean> = (0..seats).map(|seat| mean_of(&gain(seat), questions)).collect();
-    let unequal: Vec<usize> = (0..seats).filter(|seat| gains[*seat].low > 0.0 || gains[*seat].high < 0.0).collect();
+    let beyond = |bias: f64| -> Vec<usize> {
+        (0..seats).filter(|seat| gains[*seat].low > bias || gains[*seat].high < -bias).collect()
+    };
+    let unequal = beyond(0.0);
+    let biased: Vec<String> = beyond(max_bias).iter().map(|seat| (seat + 1).to_string()).collect();
+    let end = || match biased.is_empty() {
+        true => Ok(()),
+        false => {
+            let sentence = format!("the seats of {name} aren't equally good: player {}", biased.join(", player "));
+            Err(Failure::new(Exit::FaultyChallenge, sentence))
+        }
+    };
     if style == Style::Json {
         let seat = |seat: usize| json!({"seat": seat + 1, "score": scores[seat], "gain": gains[seat]});
         let seats: Vec<Value> = (0..seats).map(seat).collect();
         let told = json!({
-            "challenge": name, "deals": deals.len(), "is_fair": unequal.is_empty(), "seats": seats, "seed": seed.reveal(),
+            "challenge": name, "deals": deals.len(), "max_bias": max_bias, "is_fair": biased.is_empty(), "seats": seats,
+            "seed": seed.reveal(),
         });
-        return print(&told.to_string());
+        print(&told.to_string())?;
+        return end();
     }
     let mut table = Table::new(&["", "mean score", "more than the others", "95 % interval"]);
     for seat in 0..seats {
@@ -147,5 +160,6 @@ fn tell(name: &str, deals: &[Vec<f64>], seats: usize, seed: &Seed, style: Style)
             format!("for these bots seats aren't equally good in {count} deals: player {}", told.join(", player "))
         }
     };
-    print(&format!("{}\n{name}: {verdict}\nseed: {}", table.right(1..=3), seed.reveal()))
+    print(&format!("{}\n{name}: {verdict}\nseed: {}", table.right(1..=3), seed.reveal()))?;
+    end()
 }

@@ -1,18 +1,23 @@
 //! `arena replay verify`: a line for each replay, and a failure at the end if any doesn't hold.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arena_match::Verified;
+use arena_match::{HeaderLine, ReplayError, Verified};
+use arena_model::GameType;
 use serde_json::json;
 
 use super::{bad, open_file};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print, printable};
+use crate::scripts;
 
-pub fn run(files: &[PathBuf], style: Style) -> Result<(), Failure> {
+pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<(), Failure> {
+    let load = |folder: &PathBuf| Ok(GameType::of_challenge(Arc::new(scripts::load(folder)?)));
+    let scripts = challenges.iter().map(load).collect::<Result<Vec<_>, Failure>>()?;
     let mut wrong = Vec::new();
     for file in files {
-        let verified = verify(file);
+        let verified = verify(file, &scripts);
         if style == Style::Json {
             print(&match &verified {
                 Ok(Verified { game, epochs, states }) => {
@@ -40,8 +45,19 @@ pub fn run(files: &[PathBuf], style: Style) -> Result<(), Failure> {
     }
 }
 
-fn verify(file: &Path) -> Result<Verified, Failure> {
-    arena_match::verify(open_file(file)?).map_err(|error| bad(file, &error))
+fn verify(file: &Path, scripts: &[&'static GameType]) -> Result<Verified, Failure> {
+    let find = |header: &HeaderLine| {
+        // Of several versions of one challenge, the one that it was played by.
+        let is_same = |game: &&&GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
+        let mut named = scripts.iter().filter(|game| game.name == header.game);
+        named.clone().find(is_same).or_else(|| named.next()).copied().or_else(|| arena_catalogue::game(&header.game))
+    };
+    arena_match::verify_by(open_file(file)?, find).map_err(|error| match error {
+        ReplayError::NoScript { .. } => {
+            Failure::new(Exit::Usage, format_args!("{}: {error}; give its folder by --challenge DIR", file.display()))
+        }
+        error => bad(file, &error),
+    })
 }
 
 fn tell(file: &Path, verified: &Verified) -> String {

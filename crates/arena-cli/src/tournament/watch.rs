@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::tables;
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, print, printable};
+use crate::output::{self, Style, print, printable};
 
 /// Tells how a tournament goes.
 pub struct Watcher {
@@ -29,7 +29,7 @@ impl Watcher {
         let table_every = table_every.unwrap_or(part.max(50));
         let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(record.schedule.games() as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games, {eta} left") {
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games{msg}, {eta} left") {
             bar.set_style(style);
         }
         Watcher { style, table_every, bar }
@@ -67,6 +67,20 @@ impl Watcher {
         self.bar.set_length(all);
         self.bar.set_position(played);
         printed
+    }
+
+    /// Makes a remark, on a line of its own.
+    pub fn note(&self, text: &str) {
+        self.bar.suspend(|| output::note(text));
+    }
+
+    /// Shows how many workers there are, and how many games they play.
+    pub fn show_workers(&self, workers: usize, playing: usize) {
+        let workers = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
+        let text = format!(", {workers}, {playing} under way");
+        if self.bar.message() != text {
+            self.bar.set_message(text);
+        }
     }
 
     /// Tells how the tournament ended, or how it stands if it was broken off.

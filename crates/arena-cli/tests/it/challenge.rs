@@ -200,6 +200,58 @@ fn seats_of_mirrored_deals_are_equally_good() {
 }
 
 #[test]
+fn a_seat_that_is_established_to_be_better_ends_with_15() {
+    let folder = folder();
+    let challenge = begin(&folder, "first-wins", &[]);
+    let scores =
+        "this.state.scores.forEach((score, seat) => { score.utility = seat === 0 ? 0.5 : 0; score.security = 0; });";
+    change(&challenge, "index.ts", "this.endGame();", &format!("{scores}\n    this.endGame();"));
+    let bot = format!("{challenge}/bots/guesser.py");
+    let args = ["challenge", "fairness", &challenge, "--agent", &bot, "--games", "3", "--seed", "1"];
+    let told = run(&args);
+    assert_eq!(told.code, 15, "{told:#?}");
+    assert!(told.stderr.contains("the seats of first-wins aren't equally good: player 1, player 2"), "{told:#?}");
+    let told = run(&[&args[..], &["--max-bias", "1"]].concat());
+    assert_eq!((told.code, told.stdout.contains("player 1 (+0.5")), (0, true), "{told:#?}");
+}
+
+#[test]
+fn a_replay_of_a_script_holds_by_the_version_that_it_was_played_by() {
+    let folder = folder();
+    let challenge = begin(&folder, "number-duel", &[]);
+    let bot = format!("{challenge}/bots/guesser.py");
+    let replay = folder.path().join("duel.jsonl").to_str().unwrap().to_owned();
+    let played =
+        run(&["match", "run", &challenge, "--agent", &bot, "--agent", &bot, "--seed", "1", "--replay", &replay]);
+    assert_eq!(played.code, 0, "{played:#?}");
+    let shown = run(&["replay", "show", &replay]);
+    assert_eq!((shown.code, shown.stdout.starts_with("number-duel, ")), (0, true), "{shown:#?}");
+    let verify = |more: &[&str]| run(&[&["replay", "verify", &replay], more].concat());
+    let refused = verify(&[]);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("give its folder by --challenge DIR"), "{refused:#?}");
+    let by_folder = ["--challenge", &challenge];
+    let verified = verify(&by_folder);
+    assert_eq!((verified.code, verified.stdout.contains("all is as recorded")), (0, true), "{verified:#?}");
+    // Of several versions the one that it was played by is taken.
+    let later = folder.path().join("later/number-duel");
+    fs::create_dir_all(&later).unwrap();
+    for file in ["challenge.json", "index.ts"] {
+        fs::copy(Path::new(&challenge).join(file), later.join(file)).unwrap();
+    }
+    let later = later.to_str().unwrap();
+    change(later, "index.ts", "const MOST = 10", "const MOST = 9");
+    assert_eq!(verify(&["--challenge", later, "--challenge", &challenge]).code, 0);
+    let refused = verify(&["--challenge", later]);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("and what is at hand is version"), "{refused:#?}");
+    let text = fs::read_to_string(&replay).unwrap();
+    fs::write(&replay, text.replacen("\"scores\":[", "\"scores\":[9,", 1)).unwrap();
+    let refused = verify(&by_folder);
+    assert_eq!((refused.code, refused.stderr.contains("the result is another one")), (11, true), "{refused:#?}");
+}
+
+#[test]
 fn a_tournament_is_played_by_one_version_of_a_script() {
     let folder = folder();
     let challenge = begin(&folder, "number-duel", &[]);

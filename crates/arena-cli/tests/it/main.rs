@@ -15,6 +15,7 @@ mod lifecycle;
 mod live;
 mod log;
 mod matches;
+mod nodes;
 mod play;
 mod players;
 mod postgres;

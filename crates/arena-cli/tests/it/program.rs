@@ -23,6 +23,7 @@ pub fn arena(args: &[&str]) -> Command {
         "ARENA_AUTH",
         "ARENA_ADMIN_TOKEN",
         "ARENA_LOG",
+        "ARENA_NATS_URL",
         "AUTH_SECRET",
         "ADMIN_TOKEN",
         "PORT",

@@ -8,7 +8,9 @@ use arena_challenges::builtin;
 use arena_engine::{
     Act, Administrator, Chat, Create, Engine, EngineError, Join, NatsUrl, Once, Posted, Respond, Subscription, Written,
 };
-use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Party, Scoring, SessionId, Status, Viewer};
+use arena_model::{
+    Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
+};
 use arena_store::{BanSubject, SessionFilter, Store, StoreError, Terms};
 use arena_testkit::{Lab, NatsServer, Postgres};
 use serde_json::{Map, Value};
@@ -23,7 +25,15 @@ fn challenges() -> [Arc<dyn ChallengeType>; 2] {
 
 async fn join(url: &str, secret: &str) -> Result<Store, StoreError> {
     let terms = Terms::from([("AUTH_SECRET".to_owned(), secret.to_owned())]);
-    Store::join(url.parse().expect("a URL"), Scoring::default(), &terms).await
+    let scoring =
+        Scoring::new(&["average".to_owned()], [("psi", &[][..])], None, None).expect("there is such a strategy");
+    Store::join(url.parse().expect("a URL"), scoring, &terms).await
+}
+
+/// A node on a database.
+async fn node(url: &str, lab: &Lab) -> Engine {
+    let store = join(url, "open sesame").await.expect("they agree");
+    Engine::new(store, challenges(), LIMITS, lab.environment()).await.expect("the store can be read")
 }
 
 /// So many nodes on a database of their own, in one time.
@@ -31,8 +41,7 @@ async fn nodes<const N: usize>(lab: &Lab) -> [Engine; N] {
     let url = Postgres::shared().schema();
     let mut nodes = Vec::new();
     for _ in 0..N {
-        let store = join(&url, "open sesame").await.expect("they agree");
-        nodes.push(Engine::new(store, challenges(), LIMITS, lab.environment()).await.expect("the store can be read"));
+        nodes.push(node(&url, lab).await);
     }
     nodes.try_into().unwrap_or_else(|_| unreachable!("N were made"))
 }
@@ -303,6 +312,76 @@ async fn a_deadline_passes_once_whoever_sees_to_it() {
     assert_eq!(status(&there, id).await, Some(Status::Ended));
 }
 
+/// Plays a game of PSI between two, the first of whom guesses right.
+async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
+    let (id, invites) = create(node, "psi").await;
+    for (invite, name) in invites.iter().zip(names) {
+        take_seat(node, *invite, Some(name)).await.expect("a seat");
+    }
+    let [one, other] = [set_of(node, id, invites[0]).await, set_of(node, id, invites[1]).await];
+    let common: Vec<String> = one.intersection(&other).map(u32::to_string).collect();
+    guess(node, id, invites[0], &common.join(", ")).await.expect("it is taken");
+    guess(node, id, invites[1], "1").await.expect("it is taken");
+    id
+}
+
+/// A leaderboard, as a node tells it.
+async fn board(node: &Engine) -> Vec<String> {
+    node.catch_up().await.expect("the store can be read");
+    let board = Board::Of { challenge: "psi".to_owned(), strategy: "average" };
+    let metric = node.scoring().metrics(&board).first().expect("it has metrics").key;
+    let page = node.list_board(&board, Order { metric, by_low_end: false }, 0, 99).await.expect("readable");
+    page.items.iter().map(|(user, entry)| format!("{} {entry:?}", user.user_id)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leaderboard_in_memory_follows_the_games_of_others() {
+    let (lab, url) = (Lab::new(38), Postgres::shared().schema());
+    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    // In memory from now on.
+    assert_eq!((board(&here).await.len(), board(&there).await.len()), (0, 0));
+    let names = ["ada", "bob", "cleo", "dora"];
+    for round in 0..6 {
+        let (player, other) = (names[round % 4], names[(round + 1 + round / 4) % 4]);
+        let last = play([&here, &there][round % 2], [player, other]).await;
+        let expected = board(&node(&url, &lab).await).await;
+        assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
+        if round == 5 {
+            let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+            there.remove_session(by, last).await.expect("it is removed");
+        }
+    }
+    let expected = board(&node(&url, &lab).await).await;
+    assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_has_heard_nothing_for_long_reads_everything_anew() {
+    let (lab, url) = (Lab::new(39), Postgres::shared().schema());
+    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let (id, invites) = create(&here, "psi").await;
+    take_seat(&there, invites[0], None).await.expect("a seat");
+    say(&there, id, invites[0], "over").await.expect("it is said");
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, ["over"]);
+    board(&there).await;
+    // Of all this only the last is left in the journal.
+    here.catch_up().await.expect("the store can be read");
+    here.hide_message(by, Channel::Chat(id), 1).await.expect("it is hidden");
+    here.announce(invites[1], None, told_nothing()).await.expect("it is offered");
+    here.ban(by, BanSubject::User("eve".parse().expect("an id")), "cheats".to_owned()).await.expect("banned");
+    take_seat(&here, invites[1], None).await.expect("a seat");
+    play(&here, ["ada", "bob"]).await;
+    Postgres::shared().run_sql(&url, "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)");
+    assert_eq!(status(&there, id).await, Some(Status::Active));
+    assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, [""]);
+    assert_eq!(texts(&there, Channel::Invites, Viewer::Nobody).await.len(), 1);
+    assert_eq!(there.count_sessions(&SessionFilter { challenge: None, status: Some(Status::Ended) }), 1);
+    assert_eq!(board(&there).await.len(), 2);
+    let (_, invites) = create(&there, "psi").await;
+    assert!(take_seat(&there, invites[0], Some("eve")).await.is_err());
+}
+
 /// Hears a chat to its end: all of so many messages, in order.
 async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
     let mut heard = Vec::new();
@@ -393,8 +472,7 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
         "the nodes that share the database postgres at 127.0.0.1:PORT have another AUTH_SECRET; give all of them the \
          same, or stop them first"
     );
-    let strategies = ["win-rate".to_owned()];
-    let other = Scoring::new(&[], [("psi", &strategies[..])], None, None).expect("there is such a strategy");
+    let other = Scoring::default();
     let terms = Terms::from([("AUTH_SECRET".to_owned(), "open sesame".to_owned())]);
     let refused = Store::join(url.parse().expect("a URL"), other, &terms).await.map(drop);
     assert!(told(refused.expect_err("they don't agree")).contains("have another scoring;"));

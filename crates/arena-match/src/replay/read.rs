@@ -33,6 +33,24 @@ pub enum ReplayError {
         /// What is wrong with it.
         what: String,
     },
+    /// Its rules are a script that isn't at hand.
+    #[error("it was played by a script, version {version} of {game}, which isn't at hand")]
+    NoScript {
+        /// The game's name.
+        game: String,
+        /// As the header has it.
+        version: String,
+    },
+    /// Its rules are another version of the script that is at hand.
+    #[error("it was played by version {version} of {game}, and what is at hand is version {found}")]
+    OtherScript {
+        /// The game's name.
+        game: String,
+        /// As the header has it.
+        version: String,
+        /// What is there.
+        found: String,
+    },
     /// It ends before the match does.
     #[error("the replay breaks off after epoch {epoch}, without a result")]
     CutOff {
@@ -48,6 +66,9 @@ pub struct HeaderLine {
     pub arena_replay: u32,
     /// The game's name.
     pub game: String,
+    /// The version of the script whose rules it was played by, where they are one's: 64 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
     /// How its agents take part.
     pub update_mode: UpdateMode,
     /// The seed, 64 hexadecimal digits.

@@ -33,7 +33,7 @@ fn record(
     let mut recorder = Recorder::new(&mut out);
     let names = ["ada", "bob"];
     let agents = ids.iter().zip(names).map(|(id, name)| SeatRecord { agent_id: id, name, version: None }).collect();
-    recorder.header(&Header::new(game_type.name, game_type.mode, seed.reveal(), &options, &config, agents)).unwrap();
+    recorder.header(&Header::new(game_type, seed.reveal(), &options, &config, agents)).unwrap();
     let ids_json = serde_json::to_vec(&ids).unwrap();
     let mut is_out = vec![None, None];
     let mut epoch = 0;

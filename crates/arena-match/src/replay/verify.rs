@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use arena_model::{AnyGame, Events, Forfeit, Seat, Seed, Setup, TimeLimits, Verdict};
+use arena_model::{AnyGame, Events, Forfeit, GameType, Seat, Seed, Setup, TimeLimits, Verdict};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -32,14 +32,30 @@ pub struct Verified {
 /// # Errors
 /// Where the replay first says something else than the rules, with the line.
 pub fn verify(from: impl BufRead) -> Result<Verified, ReplayError> {
-    let (header, verified) = verify_each(from, |_| ())?;
+    verify_by(from, |header| arena_catalogue::game(&header.game))
+}
+
+/// The same, with the game that `find` has for a replay: for rules that aren't built in.
+///
+/// # Errors
+/// As [`verify`]; and if the replay was played by a script, and there is none for it, or only in another version.
+pub fn verify_by(
+    from: impl BufRead,
+    find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
+) -> Result<Verified, ReplayError> {
+    let (header, verified) = verify_each(from, find, |_| ())?;
     Ok(Verified { game: header.game, ..verified })
 }
 
 /// Verifies a replay, and hands over each of its lines that agrees.
-fn verify_each(from: impl BufRead, mut each: impl FnMut(&Line)) -> Result<(HeaderLine, Verified), ReplayError> {
+fn verify_each(
+    from: impl BufRead,
+    find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
+    mut each: impl FnMut(&Line),
+) -> Result<(HeaderLine, Verified), ReplayError> {
     let mut replay = Replay::open(from)?;
-    let mut again = Again::start(&replay)?;
+    let game = find(&replay.header);
+    let mut again = Again::start(&replay, game)?;
     while let Some(line) = replay.next_line()? {
         let checked = match &line {
             Line::Epoch(epoch) => again.check_epoch(epoch),
@@ -73,7 +89,8 @@ pub struct Account {
 pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
     let mut hash = Sha256::new();
     let (mut out, mut faults, mut result): (Vec<Disqualified>, Vec<usize>, _) = (Vec::new(), Vec::new(), None);
-    let (header, _) = verify_each(from, |line| match line {
+    let builtin = |header: &HeaderLine| arena_catalogue::game(&header.game);
+    let (header, _) = verify_each(from, builtin, |line| match line {
         Line::Epoch(epoch) => {
             let texts = [&epoch.world_state, &epoch.worlds, &epoch.actions];
             add(&mut hash, epoch.epoch.to_string().as_bytes());
@@ -128,11 +145,24 @@ struct Again {
 }
 
 impl Again {
-    fn start<R: BufRead>(replay: &Replay<R>) -> Result<Again, ReplayError> {
+    fn start<R: BufRead>(replay: &Replay<R>, game: Option<&'static GameType>) -> Result<Again, ReplayError> {
         let header = &replay.header;
         let wrong = |what: String| ReplayError::Line { line: 1, what };
-        let game =
-            arena_catalogue::game(&header.game).ok_or_else(|| wrong(format!("there is no game `{}`", header.game)))?;
+        let game = match (game, &header.script) {
+            (Some(game), None) => game,
+            (Some(game), Some(version)) => match game.script() {
+                Some(found) if found.to_string() == *version => game,
+                Some(found) => {
+                    let (game, version, found) = (header.game.clone(), version.clone(), found.to_string());
+                    return Err(ReplayError::OtherScript { game, version, found });
+                }
+                None => return Err(wrong(format!("{} is built in, and no script's", header.game))),
+            },
+            (None, Some(version)) => {
+                return Err(ReplayError::NoScript { game: header.game.clone(), version: version.clone() });
+            }
+            (None, None) => return Err(wrong(format!("there is no game `{}`", header.game))),
+        };
         let seed = Seed::from_revealed(&header.seed)
             .ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
         if header.update_mode != game.mode {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use arena_model::{AgentId, Rejected, UpdateMode};
+use arena_model::{AgentId, GameType, Rejected, ScriptVersion, UpdateMode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -20,6 +20,9 @@ pub struct Header<'a> {
     pub arena_replay: u32,
     /// The game's name.
     pub game: &'a str,
+    /// The version of the script whose rules it was played by, where they are one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<ScriptVersion>,
     /// How its agents take part.
     pub update_mode: UpdateMode,
     /// All that was random comes of this: 64 hexadecimal digits.
@@ -35,14 +38,22 @@ pub struct Header<'a> {
 impl<'a> Header<'a> {
     /// The header of a replay in the format of today.
     pub fn new(
-        game: &'a str,
-        update_mode: UpdateMode,
+        game: &'static GameType,
         seed: String,
         options: &'a Map<String, Value>,
         config: &'a Map<String, Value>,
         agents: Vec<SeatRecord<'a>>,
     ) -> Header<'a> {
-        Header { arena_replay: VERSION, game, update_mode, seed, options, config, agents }
+        Header {
+            arena_replay: VERSION,
+            game: game.name,
+            script: game.script(),
+            update_mode: game.mode,
+            seed,
+            options,
+            config,
+            agents,
+        }
     }
 }
 

@@ -224,3 +224,82 @@ fn told(error: &serde_json::Error) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arena_model::Seed;
+    use arena_tournament::{Format, Shape};
+    use serde_json::json;
+
+    use super::super::line::WorkerPart;
+    use super::super::plan::{Entrant, Reach};
+    use super::*;
+    use crate::message::Dialect;
+
+    /// A Swiss of four agents and three rounds, of single games.
+    fn swiss() -> Record {
+        let entrant = |name: &str| Entrant {
+            name: name.to_owned(),
+            version: None,
+            path: name.to_owned(),
+            dialect: Dialect::default(),
+            reach: Reach::Url(format!("http://127.0.0.1/{name}")),
+            files: Vec::new(),
+            sha256: None,
+        };
+        let seed = Seed::from_number(5);
+        let shape = Shape { format: Format::Swiss, agents: 4, rounds: 3, seats: 2, paired: false, stop: None, seed };
+        let game = arena_catalogue::game("snake").unwrap();
+        Record::new(Plan::new(game, ["a", "b", "c", "d"].map(entrant).to_vec(), &shape)).unwrap()
+    }
+
+    /// The result of the game of this number, in which the seat `first`, from 0, has won.
+    fn game(record: &Record, number: usize, first: usize, worker: &str) -> GameLine {
+        let fixture = record.schedule.fixture(number).unwrap();
+        let ranks = if first == 0 { [1, 2] } else { [2, 1] };
+        let names: Vec<&str> = fixture.agents.iter().map(|agent| record.name(*agent)).collect();
+        let mut line: GameLine = serde_json::from_value(json!({
+            "fixture": number, "round": fixture.round, "agents": names, "ranks": ranks, "scores": [0.0, 0.0],
+            "verdicts": [null, null], "details": [null, null], "faults": [0, 0], "seed": fixture.seed.reveal(), "epochs": 1,
+            "outcome": {"termination": "GAME_ENDED", "winner": "DRAW"},
+            "time": {"took_ms": 0.0, "waited_ms": [0.0, 0.0], "longest_step_ms": [0.0, 0.0]},
+        }))
+        .unwrap();
+        line.worker = Some(WorkerPart { name: worker.to_owned(), id: worker.to_owned(), played: String::new() });
+        line
+    }
+
+    #[test]
+    fn what_a_worker_has_played_that_lied_is_played_again_with_what_came_of_it() {
+        let mut record = swiss();
+        for (number, worker) in [(1, "one"), (2, "liar"), (3, "one"), (4, "one"), (5, "liar")] {
+            record.add(game(&record, number, 0, worker)).unwrap();
+        }
+        let is_its = |game: &GameLine| game.worker.as_ref().is_some_and(|worker| worker.id == "liar");
+        let void = record.void_with(is_its);
+        // The second round came of the first, and the third of the second.
+        assert_eq!(void, [2, 3, 4, 5]);
+        let line = QuarantinedLine { worker: "liar".into(), id: "liar".into(), why: "it lied".into(), void };
+        let text = serde_json::to_string(&Line::Quarantined(line.clone())).unwrap();
+        record.quarantine(line).unwrap();
+        let pending = |record: &Record| record.schedule.pending().map(|fixture| fixture.number).collect::<Vec<_>>();
+        assert_eq!((pending(&record), record.games().count()), (vec![2], 1));
+        record.add(game(&record, 2, 1, "one")).unwrap();
+        assert_eq!(pending(&record), [3, 4]);
+        assert!(text.starts_with(r#"{"type":"quarantined","worker":"liar""#), "{text}");
+    }
+
+    #[test]
+    fn nothing_else_is_played_again_where_all_games_were_known() {
+        let mut record = swiss();
+        record.add(game(&record, 1, 0, "one")).unwrap();
+        record.add(game(&record, 2, 0, "two")).unwrap();
+        assert_eq!(record.void_with(|game| game.fixture > 2), [0; 0]);
+        let early = CheckedLine { fixture: 3, worker: "two".into(), id: "two".into() };
+        assert_eq!(record.check(early).unwrap_err(), "game 3 was checked before it was played");
+        let wrong = QuarantinedLine { worker: "one".into(), id: "one".into(), why: String::new(), void: vec![1] };
+        record.add(game(&record, 3, 0, "two")).unwrap();
+        let told = record.quarantine(wrong).unwrap_err();
+        assert_eq!(told, "game 3 can't have been played when those before it don't count");
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode};
 use crate::challenge::{ChallengeType, OptionsError};
 use crate::operator_game::{self, ChallengeGame};
-use crate::{ChallengeAction, Seat};
+use crate::{ChallengeAction, Script, ScriptVersion, Seat};
 
 /// More actions than any agent needs in one epoch; what comes after them isn't looked at.
 pub const MAX_ACTIONS: usize = 4096;
@@ -108,11 +108,19 @@ impl GameType {
         match &self.start {
             Start::Game(start) => start(self, options, setup),
             Start::Challenge(challenge) => {
-                let options = challenge.resolve(options)?;
+                let options = challenge.arrange(options)?;
                 let actions = Actions { seats: (0..given).map(|_| None).collect() };
                 let game = ChallengeGame::new(Arc::clone(challenge), options, setup)?;
                 Ok(Box::new(RunningChallenge { game_type: self, game, actions }))
             }
+        }
+    }
+
+    /// The version of the script whose rules it is played by, if they are one's.
+    pub fn script(&self) -> Option<ScriptVersion> {
+        match &self.start {
+            Start::Game(_) => None,
+            Start::Challenge(challenge) => challenge.script().map(Script::version),
         }
     }
 

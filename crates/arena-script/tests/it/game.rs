@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arena_model::{Events, GameType, Seed, Setup};
+use arena_model::{ChallengeType as _, Events, GameType, Seed, Setup};
 use expect_test::expect;
 use serde_json::{Map, json};
 
@@ -36,6 +36,19 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     let with = |wishes| Game::with(example("psi"), 1, &wishes);
     let game = with(json!({"range": [10, 99], "setSize": 2})).unwrap();
     assert_eq!(game.state()["userSets"][0].as_array().unwrap().len(), 5);
+    let told = |wishes: serde_json::Value| example("psi").resolve(wishes.as_object().unwrap()).unwrap_err().to_string();
+    assert_eq!(told(json!({"setSize": 2.5})), "option setSize of psi must be a whole number");
+    assert_eq!(
+        told(json!({"intersectionSize": 51})),
+        "option intersectionSize of psi must be a whole number from 1 to 50"
+    );
+    assert_eq!(
+        told(json!({"deck": 1})),
+        "option deck can't be set for a session of psi; allowed: range, intersectionSize, setSize"
+    );
+    let fixed = json!({"range": [1, 99], "setSize": 4});
+    let psi = example("psi").with_options(fixed.as_object().unwrap()).unwrap();
+    assert_eq!(json!(psi.options())[0]["default"], json!([1, 99]));
     let refused = with(json!({"range": [10, 12]})).err().unwrap();
     assert_eq!(
         (refused.code.as_str(), refused.message.as_str()),

@@ -149,7 +149,7 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
             @if let Some(first) = options.first() {
                 details {
                     summary { "Options" }
-                    label for="options" { "A JSON object with those that shall differ from this server's, such as " code { (json!({ first.name: first.default })) } "." }
+                    label for="options" { "A JSON object with those that shall differ from this server's, such as " code { (json!({ (&*first.name): first.default })) } "." }
                     textarea id="options" name="options" rows="3" spellcheck="false" {}
                     dl {
                         @for option in options {

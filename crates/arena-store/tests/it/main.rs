@@ -86,6 +86,7 @@ stories!(
     an_answer_is_given_once_and_forgotten_after_its_time,
     pages_are_the_same_whatever_was_removed_in_between,
     a_script_is_kept_once_and_is_what_it_was,
+    scripts_of_no_session_are_forgotten,
 );
 
 async fn what_was_committed_is_there_after_a_restart(place: Place) {
@@ -236,6 +237,31 @@ async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
     place.change("UPDATE scripts SET source = '{}'");
     let damaged = open(&place).await.find_script(script.version()).await.expect_err("it is another one");
     assert!(damaged.to_string().contains("another version"), "{damaged}");
+}
+
+async fn scripts_of_no_session_are_forgotten(place: Place) {
+    let store = open(&place).await;
+    let scripts = ["a", "b", "c"].map(|source| Script::new(source.to_owned()));
+    let mut sessions = Vec::new();
+    for (number, script) in (1..).zip(&scripts[..2]) {
+        store.keep_script(script).await.expect("it is kept");
+        let mut session = session(number);
+        let mut facts = (*session.facts).clone();
+        facts.script = Some(script.version());
+        session.facts = facts.into();
+        sessions.push((create(&store, &session).await, session));
+    }
+    store.keep_script(&scripts[2]).await.expect("it is kept");
+    create(&store, &session(3)).await;
+    assert_eq!(store.forget_scripts().await.expect("writable"), 1, "nobody plays by the third");
+    let (no, session) = sessions.swap_remove(0);
+    store.remove_session(no, Arc::new(session), audit("remove")).await.expect("it is removed");
+    assert_eq!(store.forget_scripts().await.expect("writable"), 1, "nor by the first");
+    let mut left = Vec::new();
+    for script in &scripts {
+        left.push(store.find_script(script.version()).await.expect("readable").is_some());
+    }
+    assert_eq!(left, [false, true, false]);
 }
 
 #[test]

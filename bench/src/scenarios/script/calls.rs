@@ -1,0 +1,150 @@
+//! Calls of a script by themselves, one at a time: how long each takes as the engine sees it, what a worker computes for it, and what
+//! a challenge type takes of its memory.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+use arena_model::{
+    After, ChallengeType, House, Patience, Phase, Seed, Session, SessionFacts, Timestamp, Transition, act, join, open,
+};
+use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
+use serde::Deserialize;
+use serde_json::{Map, json};
+
+use super::{FILES, NAME};
+use crate::arguments::Arguments;
+use crate::latency::Latencies;
+use crate::psi::SCRIPT;
+use crate::report::{Goal, Report};
+use crate::usage::Usage;
+
+/// Games before those that count, in which the worker is started and all is read once.
+const WARM_UP: u64 = 50;
+
+/// Challenge types in one worker.
+const TYPES: u64 = 10;
+
+/// Measures.
+///
+/// # Errors
+/// If the script isn't played as it should be.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let games = arguments.size(None, 2000, 200);
+    // Workers are started in another folder.
+    let arena = fs::canonicalize(arguments.arena()).context("there is no arena")?;
+    let sandbox = Sandbox::new(arena, ["run-scripts".into()], Limits::default());
+    let mut types = Vec::new();
+    let mut rss_kib = Vec::new();
+    for number in 1..=TYPES {
+        types.push(load(number, &sandbox)?);
+        rss_kib.push(Usage::of(only_child()?)?.rss_kib);
+    }
+    let (challenge, worker) = (&types[0], only_child()?);
+    for number in 0..WARM_UP {
+        play(challenge, number, &mut Latencies::default())?;
+    }
+    let mut latencies = Latencies::default();
+    let before = Usage::of(worker)?;
+    for number in 0..games {
+        play(challenge, number, &mut latencies)?;
+    }
+    let spent = Usage::of(worker)?;
+    let summary = latencies.summary();
+    report.p99(NAME, "a call alone, as the engine sees it", summary).goal(Goal::AtMost(1.0));
+    let cpu_ms = (spent.cpu_us - before.cpu_us) as f64 / 1e3 / summary.count as f64;
+    report
+        .row(NAME, "a call alone: CPU of the worker", cpu_ms, "ms")
+        .note(format!("mean of {} calls, one at a time", summary.count));
+    let each = rss_kib[rss_kib.len() - 1].saturating_sub(rss_kib[0]) as f64 / (TYPES - 1) as f64 / 1024.0;
+    report.row(NAME, "memory of another challenge type", each, "MiB").goal(Goal::AtMost(4.0)).note(format!(
+        "a worker with one has {} KiB, with two {}, with {TYPES} {}, after {games} more games {}",
+        rss_kib[0],
+        rss_kib[1],
+        rss_kib[rss_kib.len() - 1],
+        spent.rss_kib,
+    ));
+    let detail = json!({"latencies": summary, "cpu_ms": cpu_ms, "rss_kib_by_types": rss_kib});
+    report.detail(NAME, "calls", detail);
+    Ok(())
+}
+
+/// PSI as a script, in a version of its own.
+fn load(number: u64, sandbox: &Sandbox) -> anyhow::Result<ScriptChallenge> {
+    let temp = tempfile::tempdir().context("could not make a folder for the script")?;
+    let path = temp.path().join(SCRIPT);
+    fs::create_dir(&path).context("could not make the script's folder")?;
+    for (name, text) in FILES {
+        let comment = if name.ends_with(".ts") { format!("// {number}\n") } else { String::new() };
+        fs::write(path.join(name), comment + text).with_context(|| format!("could not write {name}"))?;
+    }
+    let told = |problems: Vec<Problem>| anyhow!("the script can't be played: {problems:?}");
+    let folder = Folder::read(&path).map_err(|problem| told(vec![problem]))?;
+    ScriptChallenge::load(&folder, sandbox).map_err(told)
+}
+
+/// A game from its creation to its end, each call of which is timed.
+fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> anyhow::Result<()> {
+    let patience = Patience { open_ms: None, active_ms: None };
+    let house = House { patience, self_play: true, benchmarks: &BTreeSet::new() };
+    let now = Timestamp(1_700_000_000_000);
+    let id = |last: u64| format!("00000000-0000-7000-8000-{last:012}");
+    let facts = SessionFacts {
+        id: id(number).parse()?,
+        challenge: challenge.id().to_owned(),
+        script: None,
+        created_at: now,
+        seed: Some(Seed::from_number(number)),
+        options: challenge.resolve(&Map::new()).map_err(|error| anyhow!("{error}"))?,
+        invites: (1..=2).map(|seat| format!("inv_{}", id(seat)).parse()).collect::<Result<_, _>>()?,
+    };
+    let invites = facts.invites.clone();
+    let start = Instant::now();
+    let mut session = open(facts, challenge, patience).map_err(|refused| anyhow!("{refused}"))?;
+    latencies.record(start.elapsed());
+    for invite in &invites {
+        let start = Instant::now();
+        let joined = join(&session, challenge, &house, *invite, None, now)?;
+        latencies.record(start.elapsed());
+        session = after(joined)?;
+    }
+    let dealt: Dealt = serde_json::from_str(&session.state).context("the state isn't that of PSI")?;
+    let guess = dealt.intersection_set.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    for invite in &invites {
+        let start = Instant::now();
+        let guessed = act(&session, challenge, &house, *invite, Some("guess"), &guess, now)?;
+        latencies.record(start.elapsed());
+        session = after(guessed)?;
+    }
+    ensure!(matches!(session.phase, Phase::Ended { .. }), "the game has not ended: {:?}", session.phase);
+    Ok(())
+}
+
+/// What the script keeps.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Dealt {
+    intersection_set: Vec<u32>,
+}
+
+fn after(transition: Transition) -> anyhow::Result<Session> {
+    match transition.after {
+        After::Becomes(session) => Ok(*session),
+        other => bail!("the session is gone: {other:?}"),
+    }
+}
+
+/// The only child of this process: the worker.
+fn only_child() -> anyhow::Result<u32> {
+    let mut children = Vec::new();
+    for task in fs::read_dir("/proc/self/task").context("could not read /proc/self/task")? {
+        let listed =
+            fs::read_to_string(task?.path().join("children")).context("could not read the list of children")?;
+        children.extend(listed.split_whitespace().map(str::parse::<u32>).collect::<Result<Vec<_>, _>>()?);
+    }
+    match children[..] {
+        [worker] => Ok(worker),
+        _ => bail!("there should be one worker, not the processes {children:?}"),
+    }
+}

@@ -1,0 +1,73 @@
+//! `arena worker`: plays games of tournaments that others run. The work is `arena-fleet`'s.
+
+use arena_fleet::{Heard, Worker, work};
+use arena_match::cores;
+use serde_json::json;
+
+use crate::args::{Affinity, WorkerArgs};
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::matches::settings::{confinement, search_path};
+use crate::output::{self, Style, print, printable};
+use crate::tournament::entrants::check_name;
+
+/// Works until it is told to stop.
+pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
+    if let Some(name) = &args.name {
+        check_name("a worker's name", name)?;
+    }
+    let [stop, called_off] = interrupt::flags([
+        "finishing the games that run; once more to hand them back and stop at once",
+        "handing back the games that run; once more to kill this program",
+    ])?;
+    let worker = Worker {
+        address: args.nats_url,
+        name: args.name,
+        slots: args.concurrency as usize,
+        cores: if args.affinity == Affinity::Share { cores() } else { Vec::new() },
+        confinement: confinement(&args.sandbox)?,
+        search: search_path(),
+    };
+    let told = move |heard: Heard| {
+        // Who reads no more of it has the games played all the same.
+        let _ = match (heard, style) {
+            (Heard::Note(text), _) => {
+                output::note(&text);
+                Ok(())
+            }
+            (heard, Style::Json) => print(&as_json(&heard).to_string()),
+            (heard, Style::Pretty | Style::Compact) => print(&printable(&as_text(&heard))),
+        };
+    };
+    work(worker, &stop, &called_off, told).map_err(|error| Failure::caused(Exit::Internal, &error))
+}
+
+fn as_text(heard: &Heard) -> String {
+    match heard {
+        Heard::Ready { name, url, slots, .. } => {
+            let many = if *slots == 1 { "one at a time".to_owned() } else { format!("{slots} beside each other") };
+            format!("worker {name} takes games from {url}, {many}")
+        }
+        Heard::Played { tournament, fixture, agents, took } => {
+            let (agents, seconds) = (agents.join(" - "), took.as_secs_f64());
+            format!("tournament {tournament}, game {fixture}: {agents}, {seconds:.1} s")
+        }
+        Heard::Note(text) => text.clone(),
+    }
+}
+
+fn as_json(heard: &Heard) -> serde_json::Value {
+    match heard {
+        Heard::Ready { name, id, url, slots } => {
+            json!({"type": "ready", "name": name, "id": id, "url": url, "concurrency": slots})
+        }
+        Heard::Played { tournament, fixture, agents, took } => json!({
+            "type": "played",
+            "tournament": tournament,
+            "fixture": fixture,
+            "agents": agents,
+            "took_ms": took.as_secs_f64() * 1e3,
+        }),
+        Heard::Note(text) => json!({"type": "note", "text": text}),
+    }
+}

@@ -1,0 +1,212 @@
+//! Tournaments of the same agents, here and by workers, and whether both came to the same.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_testkit::NatsServer;
+use serde_json::Value;
+
+use crate::program::{Run, Running, arena, finished, run};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// An agent that plays snake, always alike, but for its salt. Asks a file beside it how.
+const BOT: &str = r#"
+import json, sys, time
+import turns
+salt, pause = SALT, PAUSE
+print("salt", salt, file=sys.stderr)
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        reply = {"pong": "pong"}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        reply = {"agent_id": me}
+    elif "world_state" in message:
+        time.sleep(pause)
+        reply = {"agent_id": me, "actions": [{"action": "move", "move": turns.TURN(message["world_state"]["epoch"], salt)}]}
+    else:
+        break
+    print(json.dumps(reply), flush=True)
+"#;
+
+/// A folder with agents and tournaments in it.
+pub struct Lab(tempfile::TempDir);
+
+impl Lab {
+    pub fn new() -> Lab {
+        Lab(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// An agent that always plays alike, in a folder with what it needs. It takes so many seconds for a step.
+    pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
+        let turn = "TURN = lambda epoch, salt: ['UP', 'RIGHT', 'DOWN', 'LEFT'][(epoch // salt + salt) % 4]\n";
+        self.write_bot(name, turn, salt, pause)
+    }
+
+    /// An agent that plays otherwise each time.
+    pub fn random_bot(&self, name: &str) -> String {
+        let turn = "import random\nTURN = lambda epoch, salt: random.choice(['UP', 'RIGHT', 'DOWN', 'LEFT'])\n";
+        self.write_bot(name, turn, 1, 0.0)
+    }
+
+    fn write_bot(&self, name: &str, turn: &str, salt: u32, pause: f64) -> String {
+        let folder = self.path(&format!("bots-{name}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("turns.py"), turn).unwrap();
+        let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
+        let path = folder.join(format!("{name}.py"));
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn begin(&self, out: &str, agents: &[String], more: &[&str]) -> Vec<String> {
+        let args = ["tournament", "run", "snake", "--seed", "3", "--set", "n_epochs=12"];
+        let mut args = args.map(str::to_owned).to_vec();
+        args.extend(agents.iter().flat_map(|agent| ["--agent".to_owned(), agent.clone()]));
+        args.extend(["--out".to_owned(), self.text(out)]);
+        args.extend(more.iter().map(|arg| (*arg).to_owned()));
+        args
+    }
+
+    /// Plays the tournament on this machine alone, in the folder `here`.
+    #[track_caller]
+    pub fn play_here(&self, agents: &[String], more: &[&str]) {
+        let args = self.begin("here", agents, more);
+        let args: Vec<&str> = args.iter().map(String::as_str).chain(["--concurrency", "2"]).collect();
+        let told = run(&args);
+        assert_eq!(told.code, 0, "{told:#?}");
+    }
+
+    /// Begins the same in the folder `far`, by workers.
+    pub fn start_far(&self, nats: &NatsServer, agents: &[String], more: &[&str]) -> Child {
+        let url = nats.url();
+        let args = self.begin("far", agents, more);
+        let args: Vec<&str> = args.iter().map(String::as_str).chain(["--nats-url", &url]).collect();
+        arena(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Plays it to the end.
+    pub fn play_far(&self, nats: &NatsServer, agents: &[String], more: &[&str]) -> Run {
+        finish(self.start_far(nats, agents, more))
+    }
+
+    /// Goes on with it.
+    pub fn resume_far(&self, nats: &NatsServer, more: &[&str]) -> Run {
+        let (url, folder) = (nats.url(), self.text("far"));
+        run(&[&["tournament", "resume", &folder, "--nats-url", &url], more].concat())
+    }
+
+    pub fn journal(&self, out: &str) -> String {
+        fs::read_to_string(self.path(out).join("tournament.jsonl")).unwrap_or_default()
+    }
+
+    pub fn file(&self, out: &str, name: &str) -> String {
+        fs::read_to_string(self.path(out).join(name)).unwrap()
+    }
+
+    /// How many games stand in the journal.
+    pub fn games(&self, out: &str) -> usize {
+        self.journal(out).lines().filter(|line| line.starts_with(r#"{"type":"game""#)).count()
+    }
+
+    /// Waits until so many do.
+    #[track_caller]
+    pub fn wait_for_games(&self, out: &str, games: usize) {
+        let until = Instant::now() + PATIENCE;
+        while self.games(out) < games {
+            assert!(Instant::now() < until, "there is no game {games}: {}", self.journal(out));
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The games that count, by number, without what depends on the clock and on who played them. `void` ones don't count.
+    fn results(&self, out: &str) -> Vec<String> {
+        let mut results = std::collections::BTreeMap::new();
+        for line in self.journal(out).lines().skip(1) {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            match line["type"].as_str().unwrap() {
+                "game" => {
+                    let fields = line.as_object_mut().unwrap();
+                    fields.remove("time").unwrap();
+                    fields.remove("worker");
+                    let number = line["fixture"].as_u64().unwrap();
+                    assert!(results.insert(number, line.to_string()).is_none(), "game {number} counts twice");
+                }
+                "quarantined" => {
+                    for number in line["void"].as_array().unwrap() {
+                        results.remove(&number.as_u64().unwrap()).unwrap();
+                    }
+                }
+                "spread" | "checked" => {}
+                other => panic!("a line {other}"),
+            }
+        }
+        results.into_values().collect()
+    }
+
+    pub fn standings(&self, out: &str, form: &[&str]) -> String {
+        let told = run(&[&["tournament", "standings", &self.text(out)], form].concat());
+        assert_eq!(told.code, 0, "{told:#?}");
+        told.stdout
+    }
+
+    /// Both have come to the same, game by game.
+    #[track_caller]
+    pub fn assert_same_games(&self) {
+        assert_eq!(self.results("far"), self.results("here"));
+        assert_eq!(self.standings("far", &["--csv"]), self.standings("here", &["--csv"]));
+    }
+
+    /// And are told in the same words.
+    #[track_caller]
+    pub fn assert_same(&self) {
+        self.assert_same_games();
+        assert_eq!(self.standings("far", &["--markdown"]), self.standings("here", &["--markdown"]));
+    }
+}
+
+/// A worker, once it takes games.
+pub fn worker(nats: &NatsServer, args: &[&str]) -> Running {
+    let url = nats.url();
+    Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &[])
+}
+
+/// Workers of these names.
+pub fn workers(nats: &NatsServer, names: &[&str]) -> Vec<Running> {
+    names.iter().map(|name| worker(nats, &["--name", name])).collect()
+}
+
+/// Waits for a program to end.
+#[track_caller]
+pub fn finish(mut child: Child) -> Run {
+    let until = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            panic!("the program goes on: {:#?}", finished(child.wait_with_output().unwrap()));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    finished(child.wait_with_output().unwrap())
+}
+
+/// What clients of NATS in the tests run on.
+pub fn runtime() -> &'static tokio::runtime::Runtime {
+    static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
+}

@@ -1,0 +1,262 @@
+//! Tournaments over workers: real processes and a real NATS server, which are killed, restarted and lied to, and the results are those of
+//! a tournament on one machine.
+#![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
+
+mod lab;
+mod liar;
+#[path = "../it/program.rs"]
+#[allow(dead_code, reason = "the other tests of the binary use more of it")]
+mod program;
+mod refusals;
+
+use std::time::Duration;
+
+use arena_testkit::NatsServer;
+use async_nats::jetstream;
+use futures_util::StreamExt;
+use rustix::process::Signal;
+
+use lab::{Lab, finish, worker, workers};
+use liar::Lie;
+
+#[test]
+fn workers_come_to_what_one_machine_comes_to() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
+    lab.play_here(&agents, &["--replays", "--rounds", "2"]);
+    let parrot = repeat_results(&nats.url());
+    let running = workers(&nats, &["one", "two"]);
+    let told = lab.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
+    assert_eq!(told.code, 0, "{told:#?}");
+    parrot.abort();
+    // Lines, replays, logs and standings, though each result came twice.
+    lab.assert_same();
+    for number in 1..=12 {
+        for file in ["jsonl", "seat0.log", "seat1.log"] {
+            let name = format!("replays/{number}.{file}");
+            assert_eq!(lab.file("far", &name), lab.file("here", &name), "{name}");
+        }
+    }
+    let journal = lab.journal("far");
+    for name in ["one", "two"] {
+        assert!(journal.contains(&format!(r#""worker":{{"name":"{name}""#)), "{name} has played: {journal}");
+    }
+    assert!(journal.contains(r#"{"type":"checked""#), "{journal}");
+    assert_eq!(left_behind(&nats.url()), ["arena_jobs 0", "arena_results 0"]);
+    for mut worker in running {
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.ended().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_worker_that_is_killed_loses_nothing() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.1), lab.bot("b", 2, 0.0)];
+    lab.play_here(&agents, &["--rounds", "3"]);
+    let first = worker(&nats, &["--name", "first", "--concurrency", "2"]);
+    let tournament = lab.start_far(&nats, &agents, &["--rounds", "3", "--cross-check", "0"]);
+    lab.wait_for_games("far", 1);
+    first.signal(Signal::KILL);
+    let _second = worker(&nats, &["--name", "second", "--concurrency", "2"]);
+    let told = finish(tournament);
+    assert_eq!(told.code, 0, "{told:#?}");
+    assert!(told.stderr.contains("the worker first isn't heard of any more"), "{}", told.stderr);
+    lab.assert_same();
+}
+
+#[test]
+fn a_worker_that_is_told_to_stop_finishes_or_hands_back_what_it_plays() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.2), lab.bot("b", 2, 0.0)];
+    lab.play_here(&agents, &["--rounds", "2"]);
+    let mut patient = worker(&nats, &["--name", "patient"]);
+    let tournament = lab.start_far(&nats, &agents, &["--rounds", "2", "--cross-check", "0"]);
+    lab.wait_for_games("far", 1);
+    patient.signal(Signal::TERM);
+    assert_eq!(patient.ended().code(), Some(0));
+    let games = lab.games("far");
+    let mut hasty = worker(&nats, &["--name", "hasty"]);
+    lab.wait_for_games("far", games + 1);
+    // Two of the same would come as one.
+    hasty.signal(Signal::INT);
+    hasty.signal(Signal::TERM);
+    assert_eq!(hasty.ended().code(), Some(0));
+    assert!(hasty.said().contains("handing back the games that run"));
+    let _last = worker(&nats, &["--name", "last", "--concurrency", "2"]);
+    let told = finish(tournament);
+    assert_eq!(told.code, 0, "{told:#?}");
+    for name in ["patient", "hasty"] {
+        assert!(told.stderr.contains(&format!("the worker {name} has stopped")), "{}", told.stderr);
+    }
+    lab.assert_same();
+}
+
+#[test]
+fn a_server_that_is_restarted_and_a_tournament_that_is_killed_lose_nothing() {
+    let (lab, mut nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.05), lab.bot("b", 2, 0.0)];
+    lab.play_here(&agents, &["--rounds", "5"]);
+    let _workers = workers(&nats, &["one", "two"]);
+    let mut tournament = lab.start_far(&nats, &agents, &["--rounds", "5", "--cross-check", "0.3"]);
+    lab.wait_for_games("far", 2);
+    nats.restart();
+    lab.wait_for_games("far", 4);
+    tournament.kill().unwrap();
+    tournament.wait().unwrap();
+    let told = lab.resume_far(&nats, &["--cross-check", "0.3"]);
+    assert_eq!(told.code, 0, "{told:#?}");
+    lab.assert_same();
+}
+
+#[test]
+fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let cheat = lab.bot("cheat", 7, 0.0);
+    lab.play_here(&agents, &["--rounds", "4"]);
+    let liars = [
+        liar::start(&nats.url(), "cheat", Lie::OtherAgents, &cheat),
+        liar::start(&nats.url(), "forger", Lie::OtherResult, &cheat),
+    ];
+    let tournament = lab.start_far(&nats, &agents, &["--rounds", "4", "--cross-check", "1"]);
+    // The first results are lies.
+    liars.iter().for_each(liar::Liar::wait);
+    let _workers = workers(&nats, &["one", "two"]);
+    let told = finish(tournament);
+    assert_eq!(told.code, 0, "{told:#?}");
+    let said = &told.stderr;
+    assert!(
+        said.contains("the worker forger is quarantined: game ")
+            && said.contains("the result isn't that of the replay"),
+        "{said}"
+    );
+    assert!(
+        said.contains("the worker cheat is quarantined: game ") && said.contains("otherwise than two other workers"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("the worker one is quarantined") && !said.contains("the worker two is quarantined"),
+        "{said}"
+    );
+    lab.assert_same_games();
+    let report = lab.standings("far", &["--html"]);
+    assert!(report.contains("the worker cheat was quarantined"), "{report}");
+}
+
+#[test]
+fn agents_that_play_otherwise_each_time_are_nobodys_fault() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.random_bot("dice"), lab.bot("b", 2, 0.0)];
+    let _workers = workers(&nats, &["one", "two", "three"]);
+    let told = lab.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
+    assert_eq!(told.code, 0, "{told:#?}");
+    assert!(told.stderr.contains("don't play alike each time"), "{}", told.stderr);
+    assert!(!told.stderr.contains("quarantined"), "{}", told.stderr);
+}
+
+#[test]
+fn replays_that_are_larger_than_a_message_arrive_all_the_same() {
+    let (lab, nats) = (Lab::new(), NatsServer::start_with("max_payload: 6000"));
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let long = ["--replays", "--set", "n_epochs=300"];
+    lab.play_here(&agents, &long);
+    let _worker = worker(&nats, &[]);
+    let told = lab.play_far(&nats, &agents, &long);
+    assert_eq!(told.code, 0, "{told:#?}");
+    for number in 1..=2 {
+        let name = format!("replays/{number}.jsonl");
+        assert_eq!(lab.file("far", &name), lab.file("here", &name));
+    }
+    assert_eq!(left_behind(&nats.url()), ["arena_jobs 0", "arena_results 0"]);
+}
+
+#[test]
+fn workers_of_other_versions_get_no_games() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let client = lab::runtime().block_on(async_nats::connect(nats.url())).unwrap();
+    let others = lab::runtime().spawn(async move {
+        let presence =
+            r#"{"id":"n","name":"newer","generation":"9_9_9-1","slots":1,"sandbox":"on","playing":{},"leaving":false}"#;
+        let tournament = r#"{"tournament":"newest","generation":"9_9_9-1"}"#;
+        loop {
+            client.publish("arena.fleet.workers.n", presence.into()).await.unwrap();
+            client.publish("arena.fleet.tournaments.newest", tournament.into()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    let mut own = worker(&nats, &[]);
+    let told = lab.play_far(&nats, &agents, &[]);
+    others.abort();
+    assert_eq!(told.code, 0, "{told:#?}");
+    let version = format!("{}-1", env!("CARGO_PKG_VERSION").replace('.', "_"));
+    let sentence = format!("note: the worker newer is of arena 9_9_9-1, and this is {version}; it gets no games");
+    assert_eq!(told.stderr.matches(&sentence).count(), 1, "{}", told.stderr);
+    own.signal(Signal::TERM);
+    own.ended();
+    let said = own.said();
+    let sentence =
+        format!("note: tournament newest is of arena 9_9_9-1; this worker is {version} and takes none of its games");
+    assert_eq!(said.matches(&sentence).count(), 1, "{said}");
+}
+
+#[test]
+fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    lab.play_here(&agents, &[]);
+    let url = nats.url();
+    let poor = ["worker", "--nats-url", &url, "--name", "poor"];
+    let client = lab::runtime().block_on(async_nats::connect(&url)).unwrap();
+    let mut troubles = lab::runtime().block_on(client.subscribe("arena.fleet.trouble.>")).unwrap();
+    let _poor = program::Running::start_saying("worker ", &poor, &[("PATH", "/nowhere")]);
+    let tournament = lab.start_far(&nats, &agents, &[]);
+    let trouble =
+        lab::runtime().block_on(async { tokio::time::timeout(Duration::from_secs(60), troubles.next()).await });
+    let trouble = String::from_utf8(trouble.unwrap().unwrap().payload.to_vec()).unwrap();
+    assert!(trouble.contains("needs `python3`, and there is no such program in PATH"), "{trouble}");
+    let _rich = worker(&nats, &["--name", "rich"]);
+    let told = finish(tournament);
+    assert_eq!(told.code, 0, "{told:#?}");
+    assert!(told.stderr.contains("the worker poor can't play: "), "{}", told.stderr);
+    lab.assert_same();
+}
+
+/// Publishes each result once more, as a server does whose acknowledgement was lost.
+fn repeat_results(url: &str) -> tokio::task::AbortHandle {
+    let runtime = lab::runtime();
+    let client = runtime.block_on(async_nats::connect(url)).unwrap();
+    let mut results = runtime.block_on(client.subscribe("arena.results.>")).unwrap();
+    let task = runtime.spawn(async move {
+        let mut known = std::collections::BTreeSet::new();
+        while let Some(message) = results.next().await {
+            if known.insert(message.payload.clone()) {
+                client.publish(message.subject, message.payload).await.unwrap();
+            }
+        }
+    });
+    task.abort_handle()
+}
+
+/// The streams that there are, and how many messages each has. What was published last may take a moment to go.
+fn left_behind(url: &str) -> Vec<String> {
+    lab::runtime().block_on(async {
+        let js = jetstream::new(async_nats::connect(url).await.unwrap());
+        let until = tokio::time::Instant::now() + Duration::from_secs(10);
+        loop {
+            let mut streams = Vec::new();
+            let mut infos = js.streams();
+            while let Some(info) = infos.next().await {
+                let info = info.unwrap();
+                streams.push(format!("{} {}", info.config.name, info.state.messages));
+            }
+            streams.sort();
+            let is_clean = streams.iter().all(|stream| stream.ends_with(" 0"));
+            if is_clean || tokio::time::Instant::now() > until {
+                return streams;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+}

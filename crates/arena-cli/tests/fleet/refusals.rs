@@ -1,0 +1,157 @@
+//! What can't be is told in one sentence, with a code, before anything is queued or written.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arena_testkit::NatsServer;
+use expect_test::{Expect, expect};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::lab::{Lab, finish};
+use crate::program::{arena, run};
+
+/// Begins a tournament with these arguments and tells how that ended. `URL` is the server's, `LAB` the folder of agents.
+#[track_caller]
+fn check(lab: &Lab, url: &str, args: &str, expected: Expect) {
+    let lab_path = lab.path("");
+    let lab_path = lab_path.to_str().unwrap().trim_end_matches('/');
+    let out = lab.path("refused");
+    let out = out.to_str().unwrap();
+    let args = args.replace("URL", url).replace("LAB", lab_path);
+    let args = ["tournament", "run", "snake", "--out", out].into_iter().chain(args.split(' '));
+    let told = run(&args.collect::<Vec<_>>());
+    let port = url.rsplit(':').next().unwrap();
+    let said = told.stderr.replace(lab_path, "LAB").replace(port, "PORT");
+    expected.assert_eq(&format!("{}: {}", told.code, said.lines().next().unwrap_or_default()));
+    assert!(!lab.path("refused").exists(), "nothing was written");
+}
+
+#[test]
+fn what_workers_cannot_play_is_refused() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    lab.bot("a", 1, 0.0);
+    lab.bot("b", 2, 0.0);
+    fs::create_dir(lab.path("linked")).unwrap();
+    fs::copy(lab.path("bots-a/a.py"), lab.path("linked/agent.py")).unwrap();
+    std::os::unix::fs::symlink("agent.py", lab.path("linked/link")).unwrap();
+    let both = "--agent LAB/bots-a/a.py --agent LAB/bots-b/b.py";
+    let url = nats.url();
+    check(
+        &lab,
+        &url,
+        "--agent LAB/bots-a/a.py --agent http://127.0.0.1:9/ --nats-url URL",
+        expect![
+            "8: error: 127.0.0.1:9 is a server, and workers play agents that are files and folders; play it without --nats-url"
+        ],
+    );
+    check(
+        &lab,
+        &url,
+        "--agent LAB/bots-a/a.py --agent LAB/linked --nats-url URL",
+        expect![
+            "8: error: linked can't be sent to workers, who get its whole folder LAB/linked: LAB/linked/link is neither a file nor a folder; give it a folder of its own"
+        ],
+    );
+    check(
+        &lab,
+        &url,
+        "--nats-url URL -- python3 LAB/bots-a/a.py LAB/bots-b/b.py -- python3 LAB/bots-b/b.py",
+        expect!["8: error: a needs LAB/bots-b/b.py, and workers get nothing but its folder LAB/bots-a"],
+    );
+    check(
+        &lab,
+        &url,
+        &format!("{both} --nats-url URL --sandbox off"),
+        expect!["2: error: --sandbox is each worker's own decision; with --nats-url it is given to `arena worker`"],
+    );
+    check(
+        &lab,
+        &url,
+        &format!("{both} --cross-check 0.5"),
+        expect!["2: error: the following required arguments were not provided:"],
+    );
+    check(
+        &lab,
+        &url,
+        &format!("{both} --nats-url 127.0.0.1:4222"),
+        expect![
+            "2: error: invalid value '127.0.0.1:4222' for '--nats-url <URL>': the address of a NATS server is as in nats://127.0.0.1:4222 or tls://user:password@host (several: with commas)"
+        ],
+    );
+    let plain = NatsServer::start_plain();
+    check(
+        &lab,
+        &plain.url(),
+        &format!("{both} --nats-url URL"),
+        expect![
+            "4: error: the NATS server at nats://127.0.0.1:PORT has JetStream off: start it as `nats-server -js`, or turn JetStream on in its configuration"
+        ],
+    );
+    let guarded = NatsServer::start_with("authorization { user: ada, password: secret }");
+    check(
+        &lab,
+        &guarded.url(),
+        &format!("{both} --nats-url {}", guarded.url().replace("//", "//ada:wrong@")),
+        expect!["4: error: the NATS server at nats://127.0.0.1:PORT lets nobody in with these credentials"],
+    );
+    let url = plain.url();
+    drop(plain);
+    check(
+        &lab,
+        &url,
+        &format!("{both} --nats-url URL"),
+        expect![
+            "4: error: no NATS server answers at nats://127.0.0.1:PORT: IO error: Connection refused (os error 111)"
+        ],
+    );
+}
+
+#[test]
+fn without_workers_a_tournament_waits_and_can_be_gone_on_with() {
+    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    lab.play_here(&agents, &[]);
+    let tournament = lab.start_far(&nats, &agents, &[]);
+    wait_for_stream(&nats, "arena_jobs");
+    kill_process(Pid::from_raw(tournament.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
+    let told = finish(tournament);
+    assert_eq!(told.code, 130, "{told:#?}");
+    assert!(told.stderr.contains("stopped after 0 of 2 games; to go on: arena tournament resume "), "{}", told.stderr);
+    let folder = lab.path("far");
+    let told = run(&["tournament", "resume", folder.to_str().unwrap()]);
+    assert_eq!(told.code, 0, "{told:#?}");
+    lab.assert_same();
+}
+
+/// Waits until something has made this stream.
+fn wait_for_stream(nats: &NatsServer, name: &str) {
+    crate::lab::runtime().block_on(async {
+        let js = async_nats::jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+        let until = Instant::now() + Duration::from_secs(60);
+        while js.get_stream(name).await.map_or(0, |stream| stream.cached_info().state.messages) == 0 {
+            assert!(Instant::now() < until, "nothing is queued");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+}
+
+#[test]
+fn a_worker_waits_for_a_server_that_is_not_there() {
+    let mut nats = NatsServer::start();
+    let url = nats.url();
+    nats.stop();
+    let mut worker =
+        arena(&["worker", "--nats-url", &url]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    nats.start_again();
+    let mut line = String::new();
+    let mut stdout = std::io::BufReader::new(worker.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut stdout, &mut line).unwrap();
+    assert!(line.contains("takes games from nats://127.0.0.1:"), "{line}");
+    kill_process(Pid::from_raw(worker.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+    let told = finish(worker);
+    assert_eq!(told.code, 0, "{told:#?}");
+    assert!(told.stderr.contains("no NATS server answers at nats://127.0.0.1:"), "{}", told.stderr);
+}

@@ -1,0 +1,135 @@
+//! `arena serve` as one of several nodes on one Postgres: what they refuse to be together, and how one leaves the others.
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use arena_testkit::{Client, NatsServer, Postgres};
+use expect_test::{Expect, expect};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::program::{Running, file, folder, run_with};
+
+/// What all nodes have to agree in.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn node(folder: &tempfile::TempDir, args: &[&str], environment: &[(&str, &str)]) -> Running {
+    let data = folder.path().to_str().expect("a UTF-8 path");
+    let args = [&["serve", "--listen", "127.0.0.1:0", "--data", data][..], args].concat();
+    Running::start_with(&args, &[environment, &[("ADMIN_TOKEN", TOKEN)]].concat())
+}
+
+fn client_of(server: &Running) -> Client {
+    let address = server.url.strip_prefix("http://").expect("an http address");
+    Client::new(address.parse().expect("an address"))
+}
+
+#[track_caller]
+fn refuses(args: &[&str], environment: &[(&str, &str)], code: i32, expected: Expect) {
+    let folder = folder();
+    let data = folder.path().to_str().expect("a UTF-8 path");
+    let args = [&["serve", "--listen", "127.0.0.1:0", "--log", "off", "--data", data][..], args].concat();
+    let run = run_with(&args, environment);
+    assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{run:#?}");
+    let port = Postgres::shared().port().to_string();
+    expected.assert_eq(&run.stderr.replace(&port, "PORT"));
+}
+
+#[test]
+fn what_cannot_be_a_node_is_told_why() {
+    refuses(
+        &["--shared"],
+        &[],
+        2,
+        expect![[r#"
+        error: nodes share a database: --shared and --nats-url need --database-url
+    "#]],
+    );
+    refuses(
+        &["--nats-url", "http://ada:secret@x"],
+        &[],
+        2,
+        expect![[r#"
+        error: --nats-url (NATS_URL) can't be used: not a URL of a NATS server: it doesn't begin with nats:// or tls://
+    "#]],
+    );
+    let url = Postgres::shared().schema();
+    refuses(
+        &["--shared", "--tournaments"],
+        &[("DATABASE_URL", &url)],
+        2,
+        expect![[r#"
+        error: tournaments and uploaded agents are kept in the data folder of one arena, so nodes that share a database don't have any: start them at an arena of its own
+    "#]],
+    );
+    let data = folder();
+    let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
+    // Which makes a token of its own.
+    refuses(
+        &["--shared"],
+        &[("DATABASE_URL", &url)],
+        6,
+        expect![[r#"
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have another ADMIN_TOKEN; give all of them the same, or stop them first
+    "#]],
+    );
+    refuses(
+        &["--shared", "--auth"],
+        &[("DATABASE_URL", &url), ("ADMIN_TOKEN", TOKEN)],
+        6,
+        expect![[r#"
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have another mode (--auth); give all of them the same, or stop them first
+    "#]],
+    );
+}
+
+#[test]
+fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
+    let (url, nats) = (Postgres::shared().schema(), NatsServer::start_plain());
+    let (nats, folders) = (nats.url(), [folder(), folder()]);
+    let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 2000\n");
+    let environment = [("DATABASE_URL", url.as_str()), ("NATS_URL", nats.as_str())];
+    let mut first = node(&folders[0], &["--config", &config], &environment);
+    let second = node(&folders[1], &[], &environment);
+    let clients = [client_of(&first), client_of(&second)];
+
+    let created = clients[0].post("/api/challenges/psi", &json!({})).ok();
+    let (session, invites) = (&created["id"], &created["invites"]);
+    for (seat, client) in clients.iter().enumerate() {
+        client.post("/api/arena/join", &json!({ "invite": invites[seat] })).ok();
+    }
+    let until = Instant::now() + Duration::from_secs(30);
+    while clients[0].get("/ready").ok() != json!({ "status": "ready", "events": "flowing" }) {
+        assert!(Instant::now() < until, "events never flow");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Somebody watches at the first what is said at the second.
+    let channel = session.as_str().expect("an id");
+    let mut stream = clients[0].connect().expect("a connection");
+    write!(stream, "GET /api/chat/ws/{channel} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n").expect("sent");
+    let said = json!({ "channel": session, "from": invites[1], "content": "over here" });
+    clients[1].post("/api/chat/send", &said).ok();
+
+    first.signal(Signal::TERM);
+    let until = Instant::now() + Duration::from_secs(30);
+    while clients[0].get("/ready").status != 503 {
+        assert!(Instant::now() < until, "it is never drained");
+    }
+    // It goes on for a while, for those who haven't noticed.
+    let read = |client: &Client| -> Value { client.get(&format!("/api/chat/sync?channel={channel}")).ok() };
+    assert_eq!(read(&clients[0]), read(&clients[1]));
+    assert_eq!(read(&clients[0])["messages"][0]["content"], "over here");
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut told).expect("it ends");
+    assert!(told.contains("over here") && told.contains("retry: 500\n\n"), "{told}");
+    assert!(first.ended().success());
+    let said = json!({ "channel": session, "from": invites[0], "content": "who is still there?" });
+    clients[1].post("/api/chat/send", &said).ok();
+    assert_eq!(read(&clients[1])["count"], 2);
+    let metrics = clients[1].get("/metrics");
+    for told in
+        ["arena_nats_connected 1", "arena_events_sent_total", "arena_conflicts_total", "arena_clock_behind_seconds"]
+    {
+        assert!(metrics.text().contains(told), "{told}: {}", metrics.text());
+    }
+}

@@ -1,0 +1,196 @@
+//! The way to a NATS server: its address as users give it, and what can be wrong with it in a sentence each.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::stream::{Config, RetentionPolicy};
+use async_nats::jetstream::{self, Context, ErrorCode};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use tokio::sync::mpsc;
+
+use crate::names;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The address of a NATS server, or of several of one cluster. Shown without credentials.
+#[derive(Debug, Clone)]
+pub struct Address(Vec<ServerAddr>);
+
+/// This is no address. A sentence for whoever typed it, without what may be a password in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the address of a NATS server is as in nats://127.0.0.1:4222 or tls://user:password@host (several: with commas)"
+)]
+pub struct AddressError;
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Address, AddressError> {
+        let one = |text: &str| {
+            let is_known = ["nats://", "tls://"].iter().any(|scheme| text.starts_with(scheme));
+            text.parse::<ServerAddr>().ok().filter(|address| is_known && !address.host().is_empty())
+        };
+        text.split(',').map(|text| one(text).ok_or(AddressError)).collect::<Result<_, _>>().map(Address)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, address) in self.0.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            write!(f, "{comma}{}://{}:{}", address.scheme(), address.host(), address.port())?;
+        }
+        Ok(())
+    }
+}
+
+/// A NATS server can't be used. A sentence about it.
+#[derive(Debug, thiserror::Error)]
+pub enum NatsError {
+    /// Nothing answers, or not as a NATS server.
+    #[error("no NATS server answers at {url}: {what}")]
+    Unreachable {
+        /// Without credentials.
+        url: String,
+        /// Why.
+        what: String,
+    },
+    /// It doesn't let us in.
+    #[error("the NATS server at {url} lets nobody in with these credentials")]
+    Refused {
+        /// Without credentials.
+        url: String,
+    },
+    /// It has no streams.
+    #[error(
+        "the NATS server at {url} has JetStream off: start it as `nats-server -js`, or turn JetStream on in its configuration"
+    )]
+    NoJetStream {
+        /// Without credentials.
+        url: String,
+    },
+    /// It won't do what was asked of it.
+    #[error("the NATS server at {url} can't be used: {what}")]
+    Failed {
+        /// Without credentials.
+        url: String,
+        /// What it said.
+        what: String,
+    },
+}
+
+/// A server that we are connected to; connections that break come back by themselves.
+#[derive(Debug, Clone)]
+pub struct Nats {
+    /// For what isn't kept.
+    pub client: Client,
+    /// For what is.
+    pub js: Context,
+    /// Its address, without credentials.
+    pub url: String,
+}
+
+/// Connects, and sees to it that the streams are there. `lost` is told when the connection breaks (`true`) and when it is back.
+///
+/// # Errors
+/// See [`NatsError`].
+pub async fn connect(address: &Address, name: &str, lost: mpsc::UnboundedSender<bool>) -> Result<Nats, NatsError> {
+    let url = address.to_string();
+    let options = ConnectOptions::new()
+        .name(name)
+        .connection_timeout(PATIENCE)
+        .request_timeout(Some(PATIENCE))
+        .reconnect_delay_callback(|attempts| Duration::from_millis(100 * attempts.min(20) as u64))
+        .event_callback(move |event| {
+            let change = match event {
+                Event::Connected => Some(false),
+                Event::Disconnected => Some(true),
+                _ => None,
+            };
+            // Nobody listens any more when the program ends.
+            let _ = change.map(|is_lost| lost.send(is_lost));
+            std::future::ready(())
+        });
+    let client = options.connect(&address.0[..]).await.map_err(|error| {
+        let url = url.clone();
+        match error.kind() {
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => NatsError::Refused { url },
+            _ => NatsError::Unreachable { url, what: causes(&error) },
+        }
+    })?;
+    let mut js = jetstream::new(client.clone());
+    js.set_timeout(PATIENCE);
+    let nats = Nats { client, js, url };
+    nats.make_streams().await?;
+    Ok(nats)
+}
+
+impl Nats {
+    /// What went wrong, as an error about this server.
+    pub fn failed(&self, error: &dyn std::error::Error) -> NatsError {
+        NatsError::Failed { url: self.url.clone(), what: causes(error) }
+    }
+
+    /// Makes the streams, unless they are there.
+    pub async fn make_streams(&self) -> Result<(), NatsError> {
+        for (name, subjects) in [(names::JOBS, names::JOB_SUBJECTS), (names::RESULTS, names::RESULT_SUBJECTS)] {
+            let config = Config {
+                name: name.to_owned(),
+                subjects: vec![subjects.to_owned()],
+                retention: RetentionPolicy::WorkQueue,
+                max_age: names::KEPT,
+                ..Config::default()
+            };
+            self.js.get_or_create_stream(config).await.map_err(|error| match error.kind() {
+                CreateStreamErrorKind::JetStreamUnavailable => NatsError::NoJetStream { url: self.url.clone() },
+                CreateStreamErrorKind::JetStream(ref error) if is_off(error.error_code()) => {
+                    NatsError::NoJetStream { url: self.url.clone() }
+                }
+                _ => self.failed(&error),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn is_off(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT)
+}
+
+/// A sentence with its causes, which most errors of the client say themselves.
+pub fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        for (text, shown) in [
+            ("nats://127.0.0.1", "nats://127.0.0.1:4222"),
+            ("tls://ada:secret@host:4333", "tls://host:4333"),
+            ("nats://token@a,nats://b:1", "nats://a:4222,nats://b:1"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
+        }
+        for text in ["", "127.0.0.1:4222", "http://host", "nats://", "nats://a,", "ada:secret@host"] {
+            let error = text.parse::<Address>().unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{text}");
+        }
+    }
+}
