@@ -441,7 +441,7 @@ fn the_bounds_of_options_are_those_that_are_told() {
         let challenge = challenge(id, &Map::new()).expect("it is there").expect("its defaults are good");
         let taken = |name: &str, value: Value| challenge.resolve(&Map::from_iter([(name.to_owned(), value)]));
         for option in challenge.options() {
-            let name = option.name;
+            let name = &*option.name;
             assert!(taken(name, option.default.clone()).is_ok(), "{id}: {name} can't be what it is");
             let bounds = option.minimum.clone().zip(option.maximum.clone());
             told += &format!(

@@ -59,6 +59,8 @@ pub(crate) struct Inner {
 pub(crate) struct PublicChannel {
     pub(crate) posting: tokio::sync::Mutex<()>,
     pub(crate) tail: RwLock<Tail>,
+    /// When the last message was posted.
+    last_at: AtomicI64,
     pub(crate) freshness: Freshness,
     pub(crate) changed: watch::Sender<u64>,
 }
@@ -90,9 +92,12 @@ impl Engine {
         limits: Limits,
         environment: Environment,
     ) -> Result<Engine, StoreError> {
+        let public_len = store.public_len().await?;
+        let last = store.list_messages(None, Channel::Invites, public_len.max(1), 1).await?;
         let public = PublicChannel {
             posting: tokio::sync::Mutex::new(()),
-            tail: RwLock::new(Tail::of_len(store.public_len().await?)),
+            tail: RwLock::new(Tail::of_len(public_len)),
+            last_at: AtomicI64::new(last.last().map_or(0, |last| last.at.0)),
             freshness: Freshness::default(),
             changed: watch::Sender::new(0),
         };
@@ -431,12 +436,13 @@ impl Inner {
             if live.is_stale() {
                 live.reload(&self.store).await?;
             }
-            let (before, chat_len, operator_len) = {
+            let (before, chat_len, operator_len, last_activity) = {
                 let committed = live.committed.read();
                 if committed.removed {
                     return Err(EngineError::UnknownSession);
                 }
-                (Arc::clone(&committed.session), committed.chat.len(), committed.operator.len())
+                let lens = (committed.chat.len(), committed.operator.len());
+                (Arc::clone(&committed.session), lens.0, lens.1, committed.last_activity)
             };
             if let Err(banned) = self.bans.admit(&actor, &before) {
                 return self.refuse(once, banned).await;
@@ -465,8 +471,10 @@ impl Inner {
             if public && self.public.freshness.is_stale() {
                 self.reload_public().await?;
             }
-            let public_len = self.public.tail.read().len();
-            let messages = self.place(drafts, &after, [chat_len, operator_len, public_len], now)?;
+            let public =
+                End { len: self.public.tail.read().len(), at: Timestamp(self.public.last_at.load(Ordering::SeqCst)) };
+            let ends = [chat_len, operator_len].map(|len| End { len, at: last_activity });
+            let messages = self.place(drafts, &after, [ends[0], ends[1], public], now)?;
             let body = respond(&Written { session, challenge, messages: &messages });
             let wake_at = session.wake_at;
             let change = match after {
@@ -480,7 +488,7 @@ impl Inner {
                     if posting.is_some() {
                         self.publish_public(&commit.messages);
                     }
-                    live.publish(*commit, now);
+                    live.publish(*commit);
                     self.reschedule(wake_at);
                     return Ok(body);
                 }
@@ -518,7 +526,8 @@ impl Inner {
         }
     }
 
-    /// Gives drafts their places: the next in their channels. `lens` are those of chat, operator and public channel.
+    /// Gives drafts their places: the next in their channels, and no earlier than what is said there, whatever the clock says. `ends`
+    /// are those of chat, operator and public channel.
     ///
     /// A full channel takes no more chat, nor answers to actions that are out of time; what changes a session is always
     /// told, so that a game can end. The rules bound how much that is.
@@ -526,23 +535,23 @@ impl Inner {
         &self,
         drafts: Vec<Draft>,
         after: &After,
-        mut lens: [u64; 3],
+        mut ends: [End; 3],
         now: Timestamp,
     ) -> Result<Vec<ChatMessage>, EngineError> {
         let limit = self.limits.channel_messages;
         let mut messages = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            let len = match draft.channel {
-                Channel::Chat(_) => &mut lens[0],
-                Channel::Operator(_) => &mut lens[1],
-                Channel::Invites => &mut lens[2],
+            let end = match draft.channel {
+                Channel::Chat(_) => &mut ends[0],
+                Channel::Operator(_) => &mut ends[1],
+                Channel::Invites => &mut ends[2],
             };
-            *len += 1;
+            end.len += 1;
             let must_be_told = *after != After::Stays;
-            if *len > limit && !must_be_told {
+            if end.len > limit && !must_be_told {
                 return Err(EngineError::ChannelFull { limit });
             }
-            messages.push(draft.at(*len, now));
+            messages.push(draft.at(end.len, now.max(end.at)));
         }
         Ok(messages)
     }
@@ -551,6 +560,7 @@ impl Inner {
         {
             let mut tail = self.public.tail.write();
             for message in messages.iter().filter(|message| message.channel == Channel::Invites) {
+                self.public.last_at.store(message.at.0, Ordering::SeqCst);
                 tail.push(message.clone(), self.public.changed.receiver_count() > 0);
             }
         }
@@ -559,15 +569,17 @@ impl Inner {
 
     /// Reads from the store again how long the public channel is, and what watchers will want of it. The caller holds `posting`.
     pub(crate) async fn reload_public(&self) -> Result<(), StoreError> {
-        let PublicChannel { tail, freshness, changed, .. } = &self.public;
+        let PublicChannel { tail, last_at, freshness, changed, .. } = &self.public;
         let look = freshness.look();
         let len = self.store.public_len().await?;
         let known = tail.read().len();
-        let news = match changed.receiver_count() > 0 && (1..=PUBLIC_NEWS).contains(&len.saturating_sub(known)) {
-            // Few enough for a usize.
-            true => self.store.list_messages(None, Channel::Invites, known + 1, (len - known) as usize).await?,
-            false => Vec::new(),
-        };
+        let is_wanted = changed.receiver_count() > 0 && (1..=PUBLIC_NEWS).contains(&len.saturating_sub(known));
+        // At least the last, for its time. Few enough for a usize.
+        let from = if is_wanted { known + 1 } else { len.max(1) };
+        let news = self.store.list_messages(None, Channel::Invites, from, (len + 1 - from.min(len)) as usize).await?;
+        if let Some(last) = news.last() {
+            last_at.fetch_max(last.at.0, Ordering::SeqCst);
+        }
         tail.write().follow(len, news, look.hidden);
         freshness.seen(look);
         changed.send_modify(|count| *count += 1);
@@ -602,6 +614,14 @@ impl Inner {
         .await
         .map(drop)
     }
+}
+
+/// Where a channel ends at the moment.
+#[derive(Clone, Copy)]
+struct End {
+    len: u64,
+    /// No message there is later.
+    at: Timestamp,
 }
 
 fn new_answer(once: Once, body: &str, at: Timestamp) -> NewAnswer {

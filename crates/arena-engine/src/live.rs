@@ -79,7 +79,7 @@ impl Live {
     }
 
     /// Shows a commit to readers and wakes them.
-    pub(crate) fn publish(&self, commit: Commit, now: Timestamp) {
+    pub(crate) fn publish(&self, commit: Commit) {
         let watched = self.changed.receiver_count() > 0;
         {
             let mut committed = self.committed.write();
@@ -90,7 +90,7 @@ impl Live {
             }
             // Activity is what is said; that a later time to look was noted is none.
             for message in commit.messages {
-                committed.last_activity = now;
+                committed.last_activity = committed.last_activity.max(message.at);
                 match message.channel {
                     Channel::Chat(_) => committed.chat.push(message, watched),
                     Channel::Operator(_) => committed.operator.push(message, watched),

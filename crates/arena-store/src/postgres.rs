@@ -117,8 +117,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`PostgresStore::connect`]; and if an arena has the database for itself, or the others don't agree.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<PostgresStore, StoreError> {
-        let node = uuid::Uuid::new_v4().to_string();
-        let mut holder = Holder::join(&database, &node, &scoring, terms).await?;
+        let (mut holder, node) = Holder::join(&database, &scoring, terms).await?;
         let (counts, n) = read_counts_and_place(&mut holder.client).await?;
         let mirror = Mirror::of(counts, scoring, Rankings::that_others_move());
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));

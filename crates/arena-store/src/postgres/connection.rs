@@ -163,16 +163,15 @@ impl Holder {
     }
 
     /// Takes the database together with others. Where it is the first of them, it brings schema and scoring up to date, and its
-    /// `terms` are those that hold; where others are there, they have to agree in all that.
+    /// `terms` are those that hold; where others are there, they have to agree in all that. Returns which node this is, too: a random id.
     ///
     /// # Errors
     /// As [`Holder::take`], and if the others don't agree.
     pub(crate) async fn join(
         database: &DatabaseUrl,
-        node: &str,
         scoring: &Scoring,
         terms: &Terms,
-    ) -> Result<Holder, StoreError> {
+    ) -> Result<(Holder, String), StoreError> {
         let client = connect(database, &Access::Shared.options()).await?;
         check_server(database, &client).await?;
         // One at a time, so that who finds nobody else is the first.
@@ -200,7 +199,8 @@ impl Holder {
         }
         let name = holder_of(&client).await?.unwrap_or_default();
         client.execute("SELECT pg_advisory_unlock($1, hashtext(current_schema()))", &[&START_LOCK]).await?;
-        Holder::of(client, name, Some(node)).await
+        let node: String = client.query_one("SELECT gen_random_uuid()::text", &[]).await?.try_get(0)?;
+        Ok((Holder::of(client, name, Some(&node)).await?, node))
     }
 
     /// Takes the database again, after the connection was lost. `node` says who, if it is shared.
