@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use arena_engine::EngineError;
 use arena_model::{ActError, ChatError, UsageRefusal};
+use arena_store::StoreError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -123,7 +124,13 @@ impl From<EngineError> for ApiError {
             EngineError::Contended => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "CONTENDED", message)
                 .retry_after(Duration::from_millis(50)),
             EngineError::Unavailable(cause) => {
-                tracing::error!(%cause, "a request failed at the store: {cause}");
+                match cause {
+                    // The store says so once, and once more when the database is back; each request needn't.
+                    StoreError::Unreachable { .. } | StoreError::Refused { .. } => {
+                        tracing::debug!(%cause, "a request failed at the store: {cause}");
+                    }
+                    _ => tracing::error!(%cause, "a request failed at the store: {cause}"),
+                }
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message)
                     .retry_after(Duration::from_secs(1))
             }

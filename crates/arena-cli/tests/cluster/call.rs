@@ -1,6 +1,7 @@
 //! How clients call an arena of several nodes: any node at first, another one when it doesn't answer, under the same key, until there
 //! is an answer that counts; and everything is written down.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -32,8 +33,8 @@ pub struct Field {
     pub closing: AtomicBool,
     /// Answers that no client should ever see, such as 500.
     complaints: Mutex<Vec<String>>,
-    /// How often a client had to ask again, and what for.
-    repeats: AtomicU64,
+    /// How often answers to writes left open what came of them, by what was answered instead.
+    open: Mutex<BTreeMap<String, usize>>,
 }
 
 impl Field {
@@ -46,7 +47,7 @@ impl Field {
             numbers: AtomicU64::new(1_000),
             closing: AtomicBool::new(false),
             complaints: Mutex::default(),
-            repeats: AtomicU64::new(0),
+            open: Mutex::default(),
         }
     }
 
@@ -73,10 +74,10 @@ impl Field {
 
     /// The book, once all clients have gone. Answers that nobody should have seen fail the test.
     #[track_caller]
-    pub fn close(self) -> (History, u64) {
+    pub fn close(self) -> (History, BTreeMap<String, usize>) {
         let complaints = self.complaints.into_inner();
         assert!(complaints.is_empty(), "{complaints:#?}");
-        (self.history.into_inner(), self.repeats.into_inner())
+        (self.history.into_inner(), self.open.into_inner())
     }
 }
 
@@ -146,7 +147,6 @@ impl<'f> Caller<'f> {
                 Outcome::Unsent | Outcome::Unknown if !insists => break None,
                 Outcome::Unsent | Outcome::Unknown => {
                     assert!(Instant::now() < until, "nobody takes {deed:?}: {attempts:#?}");
-                    self.field.repeats.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(PAUSE);
                 }
             }
@@ -169,26 +169,31 @@ impl<'f> Caller<'f> {
         let answer = client.try_request("POST", path, &headers, body.to_string().as_bytes());
         let outcome = match answer {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Outcome::Unsent,
-            Err(_) => Outcome::Unknown,
+            Err(error) => self.open(error.kind().to_string()),
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body).into_owned();
                 let json: Option<Value> = serde_json::from_str(&text).ok();
+                let code = |answer: &Value| answer["code"].as_str().unwrap_or(&text).to_owned();
                 match (answer.status, json) {
                     (200, Some(_)) => Outcome::Accepted(text),
-                    (400..=499, Some(refusal)) => {
-                        Outcome::Refused(refusal["code"].as_str().unwrap_or(&text).to_owned())
-                    }
-                    (503, _) => Outcome::Unknown,
+                    (400..=499, Some(refusal)) => Outcome::Refused(code(&refusal)),
+                    (503, Some(answer)) => self.open(code(&answer)),
                     // An answer that was cut short has no body that can be read.
-                    (_, None) => Outcome::Unknown,
+                    (_, None) => self.open("cut short".to_owned()),
                     (status, Some(_)) => {
                         self.field.complain(format!("node {node}, POST {path}: {status} {text}"));
-                        Outcome::Unknown
+                        self.open(status.to_string())
                     }
                 }
             }
         };
         Attempt { node, sent, done: self.field.now(), outcome }
+    }
+
+    /// Notes why a request is open.
+    fn open(&self, why: String) -> Outcome {
+        *self.field.open.lock().entry(why).or_default() += 1;
+        Outcome::Unknown
     }
 
     /// Messages of a channel from an index on, from whichever node tells them. Waits a moment for one if there is none.

@@ -1,5 +1,6 @@
 //! Load on a cluster, while something befalls it; then the comparison of what was seen with what is there.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,12 +26,28 @@ const WATCHERS: usize = 3;
 /// How long load lasts that isn't longer for a reason.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// How long load is to last in all: as long as the environment says, else `short`.
-fn length(short: Duration) -> Duration {
-    let seconds = std::env::var("ARENA_FAULT_SECONDS").ok();
-    seconds.map_or(short, |seconds| {
-        Duration::from_secs(seconds.parse().expect("ARENA_FAULT_SECONDS is a number of seconds"))
-    })
+/// A number of the environment.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+}
+
+/// How long load is to last in all: as long as the environment says, or else briefly.
+fn length() -> Duration {
+    number("ARENA_FAULT_SECONDS").map_or(SHORT, Duration::from_secs)
+}
+
+/// Dice for what is to be done, which are shown: another run with them makes the same plans, and they come as far as timing lets them.
+pub fn dice() -> Dice {
+    let seed = number("ARENA_FAULT_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
+    tell(&format!("ARENA_FAULT_SEED={seed}"));
+    Dice(seed)
+}
+
+/// Prints something for those who look.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
+pub fn tell(what: &str) {
+    println!("{what}");
 }
 
 /// What goes on while clients play: how much of their time has passed.
@@ -68,10 +85,9 @@ impl Clock {
 }
 
 /// Lets clients play for a few seconds while `fault` does its worst, and fails with all that isn't as they were told. `fault` has to
-/// leave all nodes ready, as they are to be compared.
-pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) {
-    let seed = getrandom::u64().expect("the system has randomness");
-    let mut dice = Dice(seed);
+/// leave all nodes ready, as they are to be compared. Returns how many requests were left open, to be made again.
+pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
+    let mut dice = dice();
     let manners = Manners { auth: cluster.auth(), races };
     let field = Field::new(cluster.places());
     let (hall, invites) = open_hall(&field, &mut dice, manners);
@@ -97,7 +113,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
 
         // Also where it fails, so that nobody plays on for ever.
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let clock = Clock { began, length: length(SHORT) };
+            let clock = Clock { began, length: length() };
             fault(cluster, &clock);
             clock.until_percent(100);
         }));
@@ -115,9 +131,10 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
         assert!(others.into_iter().all(|ended| ended), "a client has failed");
     });
     let loaded = began.elapsed();
-    let (history, repeats) = field.close();
-    tell(&history, repeats, seed, loaded);
+    let (history, open) = field.close();
+    tell(&account(&history, &open, loaded));
     settle::compare(cluster, &history);
+    open.into_values().sum()
 }
 
 /// A session in which both players sit, and talk.
@@ -146,17 +163,15 @@ fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<S
     }
 }
 
-/// Prints what was done, for those who look.
-#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
-fn tell(history: &History, repeats: u64, seed: u64, loaded: Duration) {
-    let attempts = || history.writes.iter().flat_map(|write| &write.attempts);
-    let open = attempts().filter(|attempt| attempt.outcome == Outcome::Unknown).count();
+/// What was done, and how long others waited to hear of it.
+fn account(history: &History, open: &BTreeMap<String, usize>, loaded: Duration) -> String {
+    let attempts = history.writes.iter().map(|write| write.attempts.len()).sum::<usize>();
     let said = history.writes.iter().filter_map(|write| {
         let Deed::Say { session, content, .. } = &write.deed else { return None };
         let taken = write.attempts.iter().find(|attempt| matches!(attempt.outcome, Outcome::Accepted(_)))?;
         Some(((session, content), taken))
     });
-    let said: std::collections::BTreeMap<_, _> = said.collect();
+    let said: BTreeMap<_, _> = said.collect();
     // From when it was sent on one node until it came on another one.
     let mut delays: Vec<Duration> = Vec::new();
     for subscription in &history.subscriptions {
@@ -170,17 +185,16 @@ fn tell(history: &History, repeats: u64, seed: u64, loaded: Duration) {
     }
     delays.sort_unstable();
     let percentile = |percent: usize| delays.get(delays.len() * percent / 100).copied().unwrap_or_default();
-    println!(
-        "{:.1} s, seed {seed}: {} writes ({} attempts, {open} open, {repeats} repeated), {} reads, {} streams; {} messages at another node \
+    format!(
+        "{:.1} s: {} writes ({attempts} attempts, open: {open:?}), {} reads, {} streams; {} messages at another node \
          after {:?} (half), {:?} (90 %), {:?} (99 %)",
         loaded.as_secs_f64(),
         history.writes.len(),
-        attempts().count(),
         history.reads.len(),
         history.subscriptions.len(),
         delays.len(),
         percentile(50),
         percentile(90),
         percentile(99),
-    );
+    )
 }

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::program::{Running, folder};
+use crate::program::{Running, file, folder};
 use crate::proxy::Proxy;
 
 /// The database of all tests here. Whoever holds it may crash it.
@@ -31,6 +31,8 @@ pub struct Plan {
     pub auth: bool,
     /// Whether there is something between each node and the database that can cut them off.
     pub proxied: bool,
+    /// How long a node goes on serving once it was told to stop, in milliseconds.
+    pub drain_ms: u64,
     /// How far each node's clock is before the right time, in seconds. Those beyond the list have the system's.
     pub clocks_off_s: &'static [i64],
 }
@@ -38,7 +40,7 @@ pub struct Plan {
 impl Plan {
     /// One node that has the database for itself.
     pub const ALONE: Plan =
-        Plan { nodes: 1, sharing: Sharing::Exclusive, auth: false, proxied: false, clocks_off_s: &[] };
+        Plan { nodes: 1, sharing: Sharing::Exclusive, auth: false, proxied: false, drain_ms: 0, clocks_off_s: &[] };
     /// Three nodes that wake each other over NATS.
     pub const THREE: Plan = Plan { nodes: 3, sharing: Sharing::Nats, ..Plan::ALONE };
 }
@@ -187,6 +189,10 @@ impl Cluster {
         if self.plan.auth {
             args.push("--auth".to_owned());
         }
+        if self.plan.drain_ms > 0 {
+            let limits = format!("[limits]\ndrain_ms = {}\n", self.plan.drain_ms);
+            args.extend(["--config".to_owned(), file(self.folder.path(), "arena.toml", &limits)]);
+        }
         if let Some(off) = self.plan.clocks_off_s.get(node) {
             self.set_clock(node, *off);
             environment.extend([
@@ -205,12 +211,16 @@ impl Cluster {
     #[track_caller]
     pub fn until_ready(&self, node: usize) {
         let until = Instant::now() + PATIENCE;
-        let client = self.client(node).patient_for(Duration::from_secs(5));
-        while !client.try_request("GET", "/ready", &[], b"").is_ok_and(|answer| answer.status == 200) {
+        while !self.is_ready(node) {
             assert!(Instant::now() < until, "node {node} isn't ready");
             // It says nothing by itself when it becomes so.
             thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    fn is_ready(&self, node: usize) -> bool {
+        let client = self.client(node).patient_for(Duration::from_secs(5));
+        client.try_request("GET", "/ready", &[], b"").is_ok_and(|answer| answer.status == 200)
     }
 
     /// Kills a node at once.
@@ -219,9 +229,13 @@ impl Cluster {
         self.bury(node);
     }
 
-    /// Asks a node to stop, and waits until it has. It has to end well.
+    /// Asks a node to stop, and waits until it has. It has to end well. Clients go on choosing it until it says that it isn't ready.
     pub fn stop(&mut self, node: usize) {
         self.signal(node, Signal::TERM);
+        while self.is_ready(node) {
+            // As balancers look: every now and then.
+            thread::sleep(Duration::from_millis(50));
+        }
         let code = self.bury(node);
         assert_eq!(code, Some(0), "node {node} didn't end well");
     }
@@ -274,6 +288,12 @@ impl Cluster {
     /// The database server.
     pub fn postgres(&mut self) -> &mut Postgres {
         self.postgres.as_mut().unwrap()
+    }
+
+    /// Removes what tells nodes of each other's changes, but for the last of it, as nodes do after a while.
+    pub fn forget_changes(&self) {
+        let last = "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)";
+        self.postgres.as_ref().unwrap().run_sql(&self.url, last);
     }
 
     /// The NATS server.

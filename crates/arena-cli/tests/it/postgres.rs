@@ -68,7 +68,9 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     postgres.crash();
     let chat = json!({ "channel": session, "from": invites[0], "content": "hello?" });
     assert_away(&client.post_once("/api/chat/send", "hello", &chat));
-    assert_away(&client.get("/api/challenges"));
+    for _ in 0..50 {
+        assert_away(&client.get("/api/challenges"));
+    }
     assert_eq!(client.get("/health").status, 200);
     assert_eq!(client.get("/ready").status, 503);
     postgres.start_again();
@@ -80,6 +82,11 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     // The arena dies, and its successor takes the database from it.
     server.signal(Signal::KILL);
     server.ended();
+    // That the database was away is told once, and not for each request: the first may still have found a connection that had died.
+    let log = server.said();
+    let told = |what: &str| log.matches(what).count();
+    assert_eq!((told("the database is out of reach"), told("the database is back")), (1, 1), "{log}");
+    assert!(told("a request failed") <= 10, "{log}");
     let server = serve(&folder, &url);
     let client = client_of(&server);
     assert_eq!(insist(&client, "/api/chat/send", "hello", &chat), said, "once, also after a restart");
