@@ -1,7 +1,6 @@
 //! `arena worker`: plays games of tournaments that others run. The work is `arena-fleet`'s.
 
 use arena_fleet::{Heard, Worker, work};
-use arena_match::cores;
 use serde_json::json;
 
 use crate::args::{Affinity, WorkerArgs};
@@ -24,7 +23,7 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
         address: args.nats_url,
         name: args.name,
         slots: args.concurrency as usize,
-        cores: if args.affinity == Affinity::Share { cores() } else { Vec::new() },
+        shares_core: args.affinity == Affinity::Share,
         confinement: confinement(&args.sandbox)?,
         search: search_path(),
     };

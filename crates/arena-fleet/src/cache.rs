@@ -1,9 +1,10 @@
 //! A worker's agents: what was unpacked once serves all later matches, until others have taken its place.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arena_match::archive;
 use sha2::{Digest, Sha256};
@@ -18,10 +19,18 @@ use crate::names;
 /// How many unpacked agents are kept. One that a match still plays with stays until that has ended.
 const KEPT: usize = 64;
 
+/// How the folders of workers are called, below that for temporary files.
+const PREFIX: &str = "arena-worker-";
+
+/// How long the folder of a worker that has just started may go without a lock.
+const YOUNG: Duration = Duration::from_secs(10);
+
 /// The agents that a worker has unpacked, those that were used last at the end.
 #[derive(Debug)]
 pub struct Cache {
     folder: TempDir,
+    /// The folder, locked until the process ends, however it ends.
+    _lock: File,
     kept: Mutex<Vec<(String, Arc<TempDir>)>>,
 }
 
@@ -31,9 +40,12 @@ impl Cache {
     /// # Errors
     /// When that can't be made.
     pub fn new() -> std::io::Result<Cache> {
-        let folder = tempfile::Builder::new().prefix("arena-worker-").tempdir()?;
+        remove_abandoned();
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let lock = File::open(folder.path())?;
+        lock.lock()?;
         open(folder.path())?;
-        Ok(Cache { folder, kept: Mutex::new(Vec::new()) })
+        Ok(Cache { folder, _lock: lock, kept: Mutex::new(Vec::new()) })
     }
 
     /// The folder of the archive with this SHA-256, in hex, which is fetched if need be. It is there as long as it is held.
@@ -78,6 +90,22 @@ pub async fn fetch(nats: &Nats, tournament: &str, name: &str, most: u64) -> Resu
     match bytes.len() as u64 > most {
         true => Err(format!("the object {name} is larger than {most} bytes")),
         false => Ok(bytes),
+    }
+}
+
+/// Removes the folders of workers that were killed, as far as they are ours to remove.
+fn remove_abandoned() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().filter_map(Result::ok) {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let age = entry.metadata().ok().and_then(|data| data.modified().ok()?.elapsed().ok());
+        // One that was made just now may not be locked yet.
+        if !is_ours || age.is_none_or(|age| age < YOUNG) {
+            continue;
+        }
+        if File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
+            // What can't be removed is in nobody's way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

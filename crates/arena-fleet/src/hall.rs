@@ -86,6 +86,8 @@ pub struct Hall<'a, T> {
     /// Results that were taken: job and worker.
     seen: BTreeSet<(String, String)>,
     workers: BTreeMap<String, Seen>,
+    /// The ids of those that have said that they can't play.
+    unable: BTreeSet<String>,
     /// Agents, by match, that don't always play alike.
     unlike: BTreeSet<Vec<String>>,
     /// How many matches came out differently for what may be the machine's fault, by name of the worker.
@@ -132,6 +134,7 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
             cases: BTreeMap::new(),
             seen: BTreeSet::new(),
             workers: BTreeMap::new(),
+            unable: BTreeSet::new(),
             unlike: BTreeSet::new(),
             by_machine: BTreeMap::new(),
             began: Instant::now(),
@@ -208,6 +211,10 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
                     if let Ok(trouble) = serde_json::from_slice::<Trouble>(&message.payload) {
                         let text = format!("the worker {} can't play: {}", trouble.worker.name, trouble.what);
                         self.note_once(text)?;
+                        // Checks are given to those who can play. What is on the queue it may try again.
+                        if self.unable.insert(trouble.worker.id.clone()) {
+                            self.forget(&trouble.worker.id).await?;
+                        }
                     }
                 }
                 Some(is_lost) = lost.recv() => {
@@ -352,7 +359,10 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
         }
         let played = match ended {
             Ended::Played(played) => played,
-            Ended::Failed(_) if is_kept => return Ok(()),
+            Ended::Failed(_) if is_kept => {
+                self.unable.insert(worker.id);
+                return Ok(());
+            }
             Ended::Failed(what) => return Err(FleetError::Match { number, what }),
         };
         let fetched;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arena_match::tournament::GameLine;
-use arena_match::{Confinement, Contest, MatchError, Plan, SandboxMode, hold, logs, stay_on};
+use arena_match::{Confinement, Contest, MatchError, Plan, SandboxMode, hold, logs, stay_here};
 use arena_model::Seed;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{AckKind, Message};
@@ -58,8 +58,8 @@ pub struct Worker {
     pub name: Option<String>,
     /// How many matches it plays beside each other, from 1.
     pub slots: usize,
-    /// The cores that they are spread over; anywhere, if that is empty.
-    pub cores: Vec<usize>,
+    /// Whether a match and its agents share a core.
+    pub shares_core: bool,
     /// What holds agents in. No job has a say in that.
     pub confinement: Confinement,
     /// Where programs are looked for, as in `PATH`.
@@ -123,9 +123,9 @@ pub fn work(
     let cache = Cache::new().map_err(|error| system(&error))?;
     let shop = Shop {
         identity: Identity { id, name },
-        places: Mutex::new((0..worker.slots).map(|slot| place(&worker.cores, slot)).collect()),
         worker,
         called_off: Arc::clone(called_off),
+        is_stopping: AtomicBool::new(false),
         cache,
         playing: Mutex::default(),
         refused: Mutex::default(),
@@ -137,19 +137,14 @@ pub fn work(
     Ok(())
 }
 
-/// The core of a slot, if it shall stay on one.
-fn place(cores: &[usize], slot: usize) -> Option<usize> {
-    cores.get(slot % cores.len().max(1)).copied()
-}
-
 /// A worker at work.
 struct Shop {
     identity: Identity,
     worker: Worker,
     called_off: Arc<AtomicBool>,
+    /// Whether no more jobs are taken.
+    is_stopping: AtomicBool,
     cache: Cache,
-    /// The cores of slots that are free.
-    places: Mutex<Vec<Option<usize>>>,
     /// How many matches are played, by tournament.
     playing: Mutex<BTreeMap<String, usize>>,
     /// The tournaments that don't believe us.
@@ -236,6 +231,7 @@ impl Shop {
                 }
             }
         }
+        self.is_stopping.store(true, Ordering::Relaxed);
         // Matches under way are finished, or handed back.
         let _ = slots.acquire_many(all).await;
         listeners.iter().for_each(tokio::task::JoinHandle::abort);
@@ -304,11 +300,9 @@ impl Shop {
         }
         *self.playing().entry(job.tournament.clone()).or_default() += 1;
         tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
-        let place = self.places().pop().flatten();
         let alive = Alive::keep(&message);
-        let pause = self.play_and_tell(&nats, &message, &job, place).await;
+        let pause = self.play_and_tell(&nats, &message, &job).await;
         drop(alive);
-        self.places().push(place);
         {
             let mut playing = self.playing();
             let count = playing.entry(job.tournament.clone()).or_default();
@@ -320,19 +314,22 @@ impl Shop {
         tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         if let Some(pause) = pause {
             // Whoever can't play mustn't take one job after the other from those who can.
-            sleep(pause).await;
+            let until = Instant::now() + pause;
+            while Instant::now() < until && !self.is_stopping.load(Ordering::Relaxed) {
+                sleep(LOOK).await;
+            }
         }
         drop(permit);
     }
 
     /// Does what [`Shop::handle`] is for. Gives how long to pause if this worker can't play.
-    async fn play_and_tell(&self, nats: &Nats, message: &Message, job: &Job, place: Option<usize>) -> Option<Duration> {
+    async fn play_and_tell(&self, nats: &Nats, message: &Message, job: &Job) -> Option<Duration> {
         let tries = message.info().map_or(1, |info| info.delivered);
         let began = Instant::now();
         let played = if tries > TRIES {
             Err(Unplayed::Cannot(format!("it was handed out {} times, and no worker came to its end", tries - 1)))
         } else {
-            self.play(nats, job, place).await
+            self.play(nats, job).await
         };
         let (ended, recorded) = match played {
             Ok((played, recorded)) => (Ended::Played(Box::new(played)), recorded),
@@ -383,7 +380,7 @@ impl Shop {
     }
 
     /// Plays a job: what came of it, and what was recorded, packed.
-    async fn play(&self, nats: &Nats, job: &Job, place: Option<usize>) -> Result<(Played, Vec<u8>), Unplayed> {
+    async fn play(&self, nats: &Nats, job: &Job) -> Result<(Played, Vec<u8>), Unplayed> {
         let cannot = Unplayed::Cannot;
         if job.generation != names::generation() {
             let own = names::generation();
@@ -407,11 +404,12 @@ impl Shop {
         let (setup, fixture, round, logs) = (job.setup.clone(), job.fixture, job.round, job.logs);
         let (confinement, called_off) = (self.worker.confinement.clone(), Arc::clone(&self.called_off));
         let (done, played) = oneshot::channel();
-        // The loop is blocking, and stays on its core.
+        let shares_core = self.worker.shares_core;
+        // The loop is blocking.
         let thread = std::thread::Builder::new().name(format!("game {fixture}"));
         let started = thread.spawn(move || {
-            if let Some(core) = place {
-                stay_on(core);
+            if shares_core {
+                stay_here();
             }
             let plan = Plan {
                 game,
@@ -509,10 +507,6 @@ impl Shop {
 
     fn refused(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn places(&self) -> std::sync::MutexGuard<'_, Vec<Option<usize>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

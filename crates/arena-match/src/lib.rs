@@ -32,7 +32,7 @@ pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};
 pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
 pub use launcher::main as launch;
 pub use message::Dialect;
-pub use placement::{cores, spread, stay_on};
+pub use placement::{cores, spread, stay_here, stay_on};
 pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
 pub use replay::{

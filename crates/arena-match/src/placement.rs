@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// The cores that this process may use, in order. Empty where the system doesn't tell.
 pub fn cores() -> Vec<usize> {
@@ -22,6 +22,12 @@ pub fn stay_on(core: usize) {
     let mut only = CpuSet::new();
     only.set(core);
     let _ = sched_setaffinity(None, &only);
+}
+
+/// Keeps the calling thread, and the processes that it starts from now on, on the core that it is on: a thread that was just started is on one
+/// that has least to do, as the system sees it, which also knows of other programs.
+pub fn stay_here() {
+    stay_on(sched_getcpu());
 }
 
 /// Does jobs `0..count` on `workers` threads beside each other, each thread on a core of `cores` (anywhere, if that is empty), from a
@@ -81,6 +87,18 @@ mod tests {
             spread(1, 1, &cores, |_| super::cores(), |_, core| used.insert(core));
         }
         assert!(used.len() > 1 || cores.len() == 1, "{used:?}");
+    }
+
+    #[test]
+    fn who_stays_here_has_one_core() {
+        thread::scope(|scope| {
+            let stays = scope.spawn(|| {
+                stay_here();
+                cores()
+            });
+            let stayed = stays.join().unwrap();
+            assert!(stayed.len() == 1 && cores().contains(&stayed[0]), "{stayed:?}");
+        });
     }
 
     #[test]

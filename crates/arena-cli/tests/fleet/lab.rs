@@ -119,6 +119,24 @@ impl Lab {
         fs::read_to_string(self.path(out).join(name)).unwrap()
     }
 
+    /// A worker, once it takes games.
+    pub fn worker(&self, nats: &NatsServer, args: &[&str]) -> Running {
+        self.worker_with(nats, args, &[])
+    }
+
+    /// One with these variables in its environment.
+    pub fn worker_with(&self, nats: &NatsServer, args: &[&str], environment: &[(&str, &str)]) -> Running {
+        // What one that is killed leaves goes with the lab.
+        let (url, folder) = (nats.url(), self.text(""));
+        let environment = [environment, &[("TMPDIR", &*folder)]].concat();
+        Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &environment)
+    }
+
+    /// Workers of these names.
+    pub fn workers(&self, nats: &NatsServer, names: &[&str]) -> Vec<Running> {
+        names.iter().map(|name| self.worker(nats, &["--name", name])).collect()
+    }
+
     /// How many games stand in the journal.
     pub fn games(&self, out: &str) -> usize {
         self.journal(out).lines().filter(|line| line.starts_with(r#"{"type":"game""#)).count()
@@ -178,17 +196,6 @@ impl Lab {
         self.assert_same_games();
         assert_eq!(self.standings("far", &["--markdown"]), self.standings("here", &["--markdown"]));
     }
-}
-
-/// A worker, once it takes games.
-pub fn worker(nats: &NatsServer, args: &[&str]) -> Running {
-    let url = nats.url();
-    Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &[])
-}
-
-/// Workers of these names.
-pub fn workers(nats: &NatsServer, names: &[&str]) -> Vec<Running> {
-    names.iter().map(|name| worker(nats, &["--name", name])).collect()
 }
 
 /// Waits for a program to end.

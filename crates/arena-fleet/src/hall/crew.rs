@@ -90,7 +90,7 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
     }
 
     /// What a worker alone could have played that is gone is played by others.
-    async fn forget(&mut self, id: &str) -> Result<(), FleetError<E>> {
+    pub(super) async fn forget(&mut self, id: &str) -> Result<(), FleetError<E>> {
         for case in self.cases.values_mut() {
             case.asked.retain(|asked| asked != id);
         }
@@ -125,6 +125,11 @@ impl<E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'_, T> {
 
     pub(super) fn is_welcome(&self, presence: &Presence) -> bool {
         !self.is_quarantined(&presence.worker)
+    }
+
+    /// Whether a worker may be given what it alone can take.
+    pub(super) fn is_able(&self, presence: &Presence) -> bool {
+        self.is_welcome(presence) && !self.unable.contains(&presence.worker.id)
     }
 
     pub(super) fn is_quarantined(&self, worker: &Identity) -> bool {
