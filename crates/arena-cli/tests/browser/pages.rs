@@ -160,7 +160,9 @@ impl World {
         let state = self.state(session);
         let snakes = state["snakes"].as_object().unwrap();
         let taken: Vec<&Value> = snakes.values().flat_map(|snake| snake["positions"].as_array().unwrap()).collect();
-        let [x, y] = [0, 1].map(|axis| snakes[invite]["head_position"][axis].as_i64().unwrap());
+        let head = |id: &str| [0, 1].map(|axis| snakes[id]["head_position"][axis].as_i64().unwrap());
+        let [x, y] = head(invite);
+        let [other_x, other_y] = head(snakes.keys().find(|id| *id != invite).unwrap());
         let food = state["foods"].as_array().unwrap().get(turn % 3).cloned().unwrap_or(json!([10, 10]));
         let steps = [("UP", 0, -1), ("RIGHT", 1, 0), ("DOWN", 0, 1), ("LEFT", -1, 0)]
             .map(|(name, dx, dy)| (name, x + dx, y + dy));
@@ -168,7 +170,9 @@ impl World {
             .into_iter()
             .filter(|(_, x, y)| (0..20).contains(x) && (0..20).contains(y) && !taken.contains(&&json!([x, y])));
         let far = |(_, x, y): &(&str, i64, i64)| {
-            (x - food[0].as_i64().unwrap()).abs() + (y - food[1].as_i64().unwrap()).abs()
+            // Where the other one may go as well, heads would meet.
+            let is_in_reach = (x - other_x).abs() + (y - other_y).abs() <= 1;
+            (is_in_reach, (x - food[0].as_i64().unwrap()).abs() + (y - food[1].as_i64().unwrap()).abs())
         };
         let step = free.min_by_key(far).map_or("UP", |(name, ..)| name);
         self.client.act(session, invite, "move", step).ok();
