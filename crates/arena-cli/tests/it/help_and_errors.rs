@@ -54,6 +54,7 @@ fn every_verb_has_help_with_examples() {
         play
         match
         tournament
+        worker
         league
         rate
         agent
