@@ -644,8 +644,8 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         &[plan, &one.replace(r#""epochs""#, r#""epoch""#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: this isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `time`
-    "#]],
+            error: OUT/tournament.jsonl, line 2: this isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `time`, `worker`
+        "#]],
     );
     check(
         &[plan, &one[..40], two, ""],
