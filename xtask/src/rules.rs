@@ -81,6 +81,11 @@ const IMPURE: [(&str, &str); 15] = [
 const REVEALING: [&str; 2] = ["reveal_session", "reveal_message"];
 const REVEALED_IN: &str = "crates/arena-server/src/routes/admin/export.rs";
 
+/// What switches the compiler's guard off, in two parts, and the files that have to: they lend a C library its memory.
+const UNGUARDED: (&str, &str) = ("unsafe_", "code");
+const UNGUARDED_IN: [&str; 2] =
+    ["crates/arena-script/src/worker/machine.rs", "crates/arena-script/src/worker/memory.rs"];
+
 /// Marks of work that was left. In two parts, so that this file doesn't bear them.
 const UNFINISHED: [(&str, &str); 5] =
     [("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore"), ("FIX", "ME"), ("XX", "X")];
@@ -139,6 +144,10 @@ fn about_file(path: &str, text: &str) -> Vec<String> {
             complain(format!(
                 "`{word}` shows what is secret, and only {REVEALED_IN} is behind the administrator's door"
             ));
+        }
+        let unguarded = format!("{}{}", UNGUARDED.0, UNGUARDED.1);
+        if is_rust && !UNGUARDED_IN.contains(&path) && has_word(line, &unguarded) {
+            complain(format!("`{unguarded}` is for {} alone", UNGUARDED_IN.join(" and ")));
         }
         for (word, why) in IMPURE.iter().filter(|_| in_pure && !in_tests && !is_comment) {
             if has_word(line, word) {
@@ -306,6 +315,13 @@ mod tests {
         check("crates/arena-server/src/routes/list.rs", text, &[":2: `reveal_session` shows what is secret"]);
         check(REVEALED_IN, text, &[]);
         check("crates/arena-model/src/view.rs", text, &[]);
+    }
+
+    #[test]
+    fn the_compilers_guard_is_off_in_two_files_only() {
+        let text = format!("//! A list.\n#![allow({}{})]\n", UNGUARDED.0, UNGUARDED.1);
+        check("crates/arena-engine/src/list.rs", &text, &[":2: `"]);
+        check(UNGUARDED_IN[0], &text, &[]);
     }
 
     #[test]

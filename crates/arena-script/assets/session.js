@@ -2,7 +2,21 @@
 // own, so there is nothing here to be cleaned up. No script can import this module; it sees what it needs of it through others.
 
 const said = { messages: [], log: [], deadline: undefined };
+
+// Undefined until the call begins. A world is kept as it is before that and serves all calls, so nothing may have come of them yet.
 let call;
+let asked = false;
+
+/** Whether something was asked for that is another in each call, before there is a call. */
+export function isAsked() {
+  return asked;
+}
+
+function the() {
+  if (call !== undefined) return call;
+  asked = true;
+  throw new Error("there is no call yet");
+}
 
 /** What `BaseChallenge` and `context.messaging` speak through. The promises are there for scripts that await them. */
 export const messaging = {
@@ -35,17 +49,21 @@ export function clearDeadline() {
 
 /** The time of the call, in milliseconds. */
 export function now() {
-  return call.now;
+  return the().now;
 }
 
 export function privateSeed() {
-  return call.privateSeed;
+  return the().privateSeed;
 }
 
-/** Takes in what is asked, and makes the world of it that the script is to find from its first line on. */
+/** Takes in what is asked. From now on the script finds time and chance. */
 export function begin(input) {
-  call = JSON.parse(input);
-  install(call);
+  call = parse(input);
+  const { random } = call;
+  a = random[0];
+  b = random[1];
+  c = random[2];
+  d = random[3];
 }
 
 /** Answers the call. Always a JSON text, whatever the script does, unless it is stopped. */
@@ -156,34 +174,43 @@ function unfit(value, depth) {
   return undefined;
 }
 
-/** Gives the world of this call its time and its randomness, and a console. */
-function install({ now, random }) {
-  let [a, b, c, d] = random;
-  // Chris Doty-Humphrey's sfc32, with 53 bits of two draws.
-  const draw = () => {
-    const sum = (((a + b) | 0) + d) | 0;
-    d = (d + 1) | 0;
-    a = b ^ (b >>> 9);
-    b = (c + (c << 3)) | 0;
-    c = (((c << 21) | (c >>> 11)) + sum) | 0;
-    return sum >>> 0;
-  };
-  Math.random = () => (draw() * 2 ** 21 + (draw() >>> 11)) / 2 ** 53;
-  const log = (...values) => {
-    if (said.log.length < 100) said.log.push(values.map(told).join(" ").slice(0, 1000));
-  };
-  globalThis.console = { log, info: log, warn: log, error: log, debug: log, trace: log };
-  // A script that doesn't name it has none.
-  if (typeof Date === "undefined") return;
+// What a world has of its own: the call's randomness and time, and a console.
+
+// The script may change what is built in before the call begins.
+const { parse } = JSON;
+
+// Chris Doty-Humphrey's sfc32, with 53 bits of two draws.
+let a, b, c, d;
+
+function draw() {
+  if (call === undefined) the();
+  const sum = (((a + b) | 0) + d) | 0;
+  d = (d + 1) | 0;
+  a = b ^ (b >>> 9);
+  b = (c + (c << 3)) | 0;
+  c = (((c << 21) | (c >>> 11)) + sum) | 0;
+  return sum >>> 0;
+}
+
+Math.random = () => (draw() * 2 ** 21 + (draw() >>> 11)) / 2 ** 53;
+
+function log(...values) {
+  if (said.log.length < 100) said.log.push(values.map(told).join(" ").slice(0, 1000));
+}
+
+globalThis.console = { log, info: log, warn: log, error: log, debug: log, trace: log };
+
+// A script that doesn't name it has none.
+if (typeof Date !== "undefined") {
   const Real = Date;
   const Fixed = function (...given) {
-    if (new.target === undefined) return new Real(now).toString();
-    return Reflect.construct(Real, given.length === 0 ? [now] : given, new.target);
+    if (new.target === undefined) return new Real(now()).toString();
+    return Reflect.construct(Real, given.length === 0 ? [now()] : given, new.target);
   };
   Object.defineProperty(Fixed, "name", { value: "Date" });
   Fixed.prototype = Real.prototype;
   Fixed.prototype.constructor = Fixed;
-  Fixed.now = () => now;
+  Fixed.now = now;
   Fixed.parse = Real.parse;
   Fixed.UTC = Real.UTC;
   globalThis.Date = Fixed;

@@ -2,6 +2,7 @@
 //! no file and no socket, start nothing, and look at nobody. Whatever a script does to it, the arena ends it and starts another.
 
 mod machine;
+mod memory;
 mod strip;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,11 +15,11 @@ use rustix::time::{ClockId, clock_gettime};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 use serde_json::json;
 
-use crate::wire::{Failure, Loaded, Request, read_frame, write_frame, write_text};
+use crate::wire::{Loaded, Request, read_frame, write_frame, write_text};
 use crate::{Limits, Problem};
 
 pub(crate) use machine::importable;
-use machine::{Answer, Compiled, call, compile};
+use machine::{Answer, Compiled, Machine, compile};
 
 /// Memory beyond what a script may take: the engine, compiled scripts, the type stripper. An arena's allocator sets a GiB aside at once,
 /// without using it.
@@ -68,6 +69,7 @@ fn serve() -> io::Result<()> {
     let (mut from, mut to) = (from, to);
     let Some(Request::Limits(limits)) = next(&mut from)? else { return Ok(()) };
     confine(&limits)?;
+    let mut machine = Machine::new(limits)?;
     let mut scripts: HashMap<String, Compiled> = HashMap::new();
     while let Some(request) = next(&mut from)? {
         limit_time(&limits)?;
@@ -75,16 +77,14 @@ fn serve() -> io::Result<()> {
             Request::Limits(_) => return Err(io::Error::other("the limits are set once")),
             Request::Load { name, files } => write_frame(&mut to, &load(&mut scripts, name, &files))?,
             Request::Call { name, input } => {
-                let answer = match scripts.get(&name) {
-                    Some(script) => call(script, input.get(), &limits),
-                    None => {
-                        Answer::Failed(Failure { message: "the script isn't loaded".to_owned(), ..Failure::default() })
-                    }
+                let Some(script) = scripts.get(&name) else {
+                    return Err(io::Error::other("a script is loaded before it is called"));
                 };
-                match answer {
+                match machine.call(script, input.get()) {
                     Answer::Written(text) => write_text(&mut to, &text)?,
                     Answer::Failed(failure) => write_frame(&mut to, &json!({ "failed": failure }))?,
                 }
+                machine.tidy(script);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use arena_server::Settings;
+use arena_server::{ChallengeSettings, Settings};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
@@ -27,6 +27,8 @@ struct Created {
 /// Starts an arena, makes a session, seats all, and plays.
 pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let found = find(&args.challenge)?;
+    let options: Map<String, Value> = args.options.iter().cloned().collect();
+    let mut settings = hosting(&found, &options)?;
     // Before a server is started: what is said wrong is told at once.
     let mut bots: Vec<(usize, Bot)> = Vec::new();
     for (seat, path) in &args.agents {
@@ -43,8 +45,8 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let runtime = serve::runtime()?;
     let called_off = interrupt::flag()?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut settings = Settings { listen, data: folder.path().to_owned(), ..Settings::default() };
-    settings.scripts.folders.extend(found.folder.clone());
+    settings.listen = listen;
+    settings.data = folder.path().to_owned();
     settings.scripts.worker = Some(scripts::worker()?);
     let server = runtime.block_on(serve::start(settings))?;
     let arena = Arena::at(&format!("http://{}", server.address()));
@@ -53,7 +55,8 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
         // Dropping the sender stops the server too.
         let _ = stopped.await;
     }));
-    let played = play(&found, &arena, bots, &args.options, style, &called_off);
+    let wished = found.folder.is_some().then_some(&options);
+    let played = play(&found, &arena, bots, wished, style, &called_off);
     drop(stop);
     let served = runtime.block_on(serving);
     played?;
@@ -64,16 +67,38 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     }
 }
 
+/// The settings of an arena that hosts the challenge. What is built in has the options from there: whoever has the arena may choose
+/// more than who makes a session. A folder's are of the session.
+fn hosting(found: &Found, options: &Map<String, Value>) -> Result<Settings, Failure> {
+    let id = found.challenge.id();
+    let refused = |error| Failure::new(Exit::Usage, error);
+    let mut settings = Settings::default();
+    let Some(folder) = &found.folder else {
+        arena_catalogue::challenge(id, options).transpose().map_err(refused)?;
+        let hosted = ChallengeSettings { name: id.to_owned(), options: options.clone(), scoring: Vec::new() };
+        settings.challenges = vec![hosted];
+        return Ok(settings);
+    };
+    // A server would host the other one.
+    if arena_catalogue::challenges().any(|builtin| builtin.replace('_', "-") == id.replace('_', "-")) {
+        let folder = folder.display();
+        let sentence = format!("{folder}: `{id}` is the name of a built-in challenge; call the folder otherwise");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    found.challenge.resolve(options).map_err(refused)?;
+    settings.scripts.folders.push(folder.clone());
+    Ok(settings)
+}
+
 fn play(
     found: &Found,
     arena: &Arena,
     mut bots: Vec<(usize, Bot)>,
-    options: &[(String, Value)],
+    options: Option<&Map<String, Value>>,
     style: Style,
     called_off: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    let options: Map<String, Value> = options.iter().cloned().collect();
-    let Created { invites } = arena.create(found.challenge.id(), Some(&options))?.read()?;
+    let Created { invites } = arena.create(found.challenge.id(), options)?.read()?;
     if let Some((seat, _)) = bots.iter().find(|(seat, _)| *seat > invites.len()) {
         let seats = invites.len();
         return Err(Failure::new(Exit::Usage, format_args!("there is no seat {seat}; the challenge has {seats}")));

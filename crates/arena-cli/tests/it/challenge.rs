@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use expect_test::expect;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -170,6 +171,93 @@ fn both_seats_are_played_at_one_keyboard() {
     ] {
         assert!(played.stdout.contains(part), "{part}: {played:#?}");
     }
+}
+
+/// A copy of the script that is PSI, under another name, with its options.
+fn copied_psi(folder: &TempDir, name: &str) -> String {
+    let to = folder.path().join(name);
+    fs::create_dir(&to).unwrap();
+    for file in ["challenge.json", "index.ts"] {
+        fs::copy(root().join("crates/arena-script/tests/challenges/psi").join(file), to.join(file)).unwrap();
+    }
+    to.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn options_are_set_on_the_command_line_within_their_bounds() {
+    let temp = folder();
+    let folder = copied_psi(&temp, "numbers");
+    let agent = root().join("examples/agents/python/psi.py").to_str().unwrap().to_owned();
+    // What a player of a game with this option is dealt, and whether there is a third; or why there is no game.
+    let dealt = |challenge: &str, option: &str| {
+        let played = typed(&["challenge", "play", challenge, "--set", option], "/seat 3\n");
+        let mut sets = played.stdout.lines().filter_map(|line| line.split_once("Your private set is: {"));
+        // The prompt has one, too, without numbers.
+        match sets.find(|(_, set)| set.starts_with(|char: char| char.is_ascii_digit())) {
+            Some((_, set)) => {
+                let third = if played.stdout.contains("you are Player 3 now") { ", a third player" } else { "" };
+                format!("{} numbers{third}", set.split(',').count())
+            }
+            None => format!("{} {}", played.code, played.stderr),
+        }
+    };
+    let matched = |challenge: &str, option: &str| {
+        let run =
+            run(&["match", "run", challenge, "--agent", &agent, "--agent", &agent, "--seed", "1", "--set", option]);
+        format!("{} {}", run.code, run.stderr)
+    };
+    let mut told = String::new();
+    for (challenge, name) in [(folder.as_str(), "a folder"), ("psi", "built in")] {
+        for option in ["setSize=4", "intersectionSize=60", "setSize=\"x\"", "setSize=900", "setsize=4", "players=3"] {
+            let (played, matched) = (dealt(challenge, option), matched(challenge, option));
+            told += &format!("{name}, {option}\n  play: {}\n  match: {}\n", played.trim(), matched.trim());
+        }
+    }
+    expect![[r#"
+        a folder, setSize=4
+          play: 7 numbers
+          match: 0
+        a folder, intersectionSize=60
+          play: 2 error: option intersectionSize of numbers must be a whole number from 1 to 50
+          match: 2 error: option intersectionSize of numbers must be a whole number from 1 to 50
+        a folder, setSize="x"
+          play: 2 error: option setSize of numbers must be a whole number
+          match: 2 error: option setSize of numbers must be a whole number
+        a folder, setSize=900
+          play: 3 error: the arena refused: The range has too few numbers. (INVALID_OPTIONS, HTTP 400)
+          match: 2 error: The range has too few numbers.
+        a folder, setsize=4
+          play: 2 error: option setsize can't be set for a session of numbers; allowed: range, intersectionSize, setSize
+          match: 2 error: unknown option `setsize`, there are: intersectionSize, range, setSize
+        a folder, players=3
+          play: 2 error: option players can't be set for a session of numbers; allowed: range, intersectionSize, setSize
+          match: 2 error: unknown option `players`, there are: intersectionSize, range, setSize
+        built in, setSize=4
+          play: 7 numbers
+          match: 0
+        built in, intersectionSize=60
+          play: 70 numbers
+          match: 0
+        built in, setSize="x"
+          play: 2 error: invalid type: string "x", expected usize
+          match: 2 error: psi, option `setSize`: invalid type: string "x", expected usize
+        built in, setSize=900
+          play: 2 error: range has 801 numbers, but intersectionSize + players × setSize needs 1803 different ones
+          match: 2 error: range has 801 numbers, but intersectionSize + players × setSize needs 1803 different ones
+        built in, setsize=4
+          play: 2 error: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
+          match: 2 error: psi, option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
+        built in, players=3
+          play: 13 numbers, a third player
+          match: 0
+    "#]].assert_eq(&told);
+    let named = copied_psi(&temp, "psi");
+    let refused = run(&["challenge", "play", &named]);
+    assert_eq!(
+        (refused.code, refused.stderr.contains("`psi` is the name of a built-in challenge")),
+        (2, true),
+        "{refused:#?}"
+    );
 }
 
 #[test]

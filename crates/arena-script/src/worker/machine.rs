@@ -1,23 +1,26 @@
-//! The JavaScript engine: compiles the modules of a script once, and runs each call in a world of its own.
+//! The JavaScript engine: compiles the modules of a script once, makes a world of them, and runs each call in that world as it was then.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, Proxy, RegExp, RegExpCompiler, TypedArrays};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver, bundle::Bundle};
-use rquickjs::{Context, Ctx, Error, Function, Module, Object, Runtime, Value, WriteOptions};
+use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, Value, WriteOptions};
 
+use super::memory::{Image, Memory};
 use super::strip::strip;
 use crate::wire::{Failure, Reply};
 use crate::{Limits, Problem};
 
 /// What a call's world has beside the core of the language. Not `Eval`: no text becomes code while a script runs. Not `WeakRef`, which
 /// shows when memory is tidied up, and no `Performance`, which reads a clock.
-type World = (RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promise, Date);
+type AllBuiltIn = (RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promise, Date);
 
 /// The same without what few scripts name, and what is a third of the cost of a world.
-type PlainWorld = (RegExpCompiler, RegExp, Json, Proxy, MapSet, Promise);
+type PlainBuiltIn = (RegExpCompiler, RegExp, Json, Proxy, MapSet, Promise);
 
 /// What a script has to name to find out in which of the two it is. There is no other way: modules are strict, so nothing but
 /// `globalThis` hands out the global object, and nothing else that is built in makes dates or typed arrays.
@@ -86,6 +89,8 @@ pub(super) struct Compiled {
     entry: String,
     /// Whether it names nothing of [`NOT_PLAIN`].
     is_plain: bool,
+    /// Its world's number in the [`Machine`], once it has been called.
+    world: Cell<Option<usize>>,
 }
 
 impl Compiled {
@@ -167,7 +172,14 @@ pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<
         }
     }
     if problems.is_empty() {
-        Ok(Compiled { bytecodes: Box::leak(bytecodes.into_boxed_slice()), resolved, lines, entry, is_plain })
+        Ok(Compiled {
+            bytecodes: Box::leak(bytecodes.into_boxed_slice()),
+            resolved,
+            lines,
+            entry,
+            is_plain,
+            world: Cell::new(None),
+        })
     } else {
         Err(problems)
     }
@@ -257,7 +269,7 @@ fn bytecode(
     let runtime = Runtime::new().map_err(told)?;
     let names = Names { entry: entry.to_owned(), resolved: Rc::clone(resolved) };
     runtime.set_loader(names, Texts(Rc::clone(codes)));
-    let context = Context::custom::<(World, Eval)>(&runtime).map_err(told)?;
+    let context = Context::custom::<(AllBuiltIn, Eval)>(&runtime).map_err(told)?;
     context.with(|ctx| {
         let module = Module::declare(ctx.clone(), name, code);
         let written = module.and_then(|module| module.write(WriteOptions { strip_source: true, ..Default::default() }));
@@ -319,74 +331,184 @@ pub(super) enum Answer {
     Failed(Failure),
 }
 
-/// Runs one call in a world of its own: nothing of it is left afterwards but the answer.
-pub(super) fn call(script: &Compiled, input: &str, limits: &Limits) -> Answer {
-    let is_spent = Rc::new(Cell::new(false));
-    let (mut ticks, most) = (0, limits.ticks);
-    let spent = Rc::clone(&is_spent);
-    let world = || -> Result<(Runtime, Context), Error> {
-        let runtime = Runtime::new()?;
-        runtime.set_memory_limit(limits.memory_bytes);
-        runtime.set_max_stack_size(limits.stack_bytes);
-        // Tidying up early costs more than the memory that most calls take.
-        runtime.set_gc_threshold(limits.memory_bytes / 4);
-        runtime.set_interrupt_handler(Some(Box::new(move || {
-            ticks += 1;
-            spent.set(ticks > most);
-            ticks > most
-        })));
-        let names = Names { entry: script.entry.clone(), resolved: Rc::clone(&script.resolved) };
-        runtime.set_loader(names, Bundled(script.bytecodes));
-        let context = match script.is_plain {
-            true => Context::custom::<PlainWorld>(&runtime)?,
-            false => Context::custom::<World>(&runtime)?,
-        };
-        Ok((runtime, context))
-    };
-    let failed =
-        |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.lines) });
-    let (_runtime, context) = match world() {
-        Ok(world) => world,
-        Err(error) => return failed(format!("the engine can't be started: {error}"), String::new()),
-    };
-    let answer = context.with(|ctx| {
-        let answered = || -> Result<String, Error> {
-            let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
-            // The world's time and randomness have to be there before the script's first line.
-            session.get::<_, Function<'_>>("begin")?.call::<_, ()>((input,))?;
-            let exports: Object<'_> = Module::import(&ctx, SCRIPT)?.finish()?;
-            let create: Value<'_> = exports.get("createChallenge")?;
-            session.get::<_, Function<'_>>("run")?.call::<_, rquickjs::Promise<'_>>((create,))?.finish()
-        };
-        match answered() {
-            Ok(text) if text.starts_with(FAILED) => match serde_json::from_str(&text) {
-                Ok(Reply::Failed(failure)) => failed(failure.message, failure.stack),
-                _ => Answer::Written(text),
+/// Where calls are run: the memory in which all worlds are, one at a time, each at the same addresses.
+pub(super) struct Machine {
+    memory: Memory,
+    limits: Limits,
+    worlds: Vec<World>,
+    /// Which of the worlds the memory holds, untouched by any call.
+    ready: Option<usize>,
+}
+
+/// A script's world as each of its calls finds it.
+///
+/// What is held of the engine here points into the memory, and is only right while that is as in the image, or as a call has left it.
+/// So nothing of it is ever dropped: there is no telling what the memory holds by then, and the process ends soon after.
+struct World {
+    engine: ManuallyDrop<Engine>,
+    image: Image,
+    /// Ticks that it took to get there. They are the call's, as if it had begun without a world.
+    ticks: u32,
+}
+
+struct Engine {
+    context: Context,
+    begin: Persistent<Function<'static>>,
+    run: Persistent<Function<'static>>,
+    /// The script's `createChallenge`; absent if the script is evaluated by each call anew.
+    create: Option<Persistent<Value<'static>>>,
+    /// How much of its limit a call has taken.
+    ticks: Rc<Cell<u32>>,
+}
+
+impl Machine {
+    pub(super) fn new(limits: Limits) -> io::Result<Machine> {
+        Ok(Machine { memory: Memory::new(limits.memory_bytes)?, limits, worlds: Vec::new(), ready: None })
+    }
+
+    /// Runs one call in the script's world: nothing of it is left for the next one, nor of what was before.
+    pub(super) fn call(&mut self, script: &Compiled, input: &str) -> Answer {
+        let failed =
+            |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.lines) });
+        let number = match script.world.get() {
+            Some(number) => number,
+            None => match self.make(script) {
+                Ok(number) => {
+                    script.world.set(Some(number));
+                    number
+                }
+                Err((message, stack)) => return failed(message, stack),
             },
-            Ok(text) => Answer::Written(text),
-            Err(Error::WouldBlock) => {
-                failed("a promise never settles: nothing will ever answer it".to_owned(), String::new())
+        };
+        self.put_back(number);
+        self.ready = None;
+        let world = &self.worlds[number];
+        let Engine { context, begin, run, create, ticks } = &*world.engine;
+        ticks.set(world.ticks);
+        let answer = context.with(|ctx| {
+            let answered = || -> Result<String, Error> {
+                // The world's time and randomness have to be there before the script's first line, unless that has not asked for them.
+                begin.clone().restore(&ctx)?.call::<_, ()>((input,))?;
+                let create = match create {
+                    Some(create) => create.clone().restore(&ctx)?,
+                    None => evaluate(&ctx)?,
+                };
+                run.clone().restore(&ctx)?.call::<_, rquickjs::Promise<'_>>((create,))?.finish()
+            };
+            match answered() {
+                Ok(text) if text.starts_with(FAILED) => match serde_json::from_str(&text) {
+                    Ok(Reply::Failed(failure)) => failed(failure.message, failure.stack),
+                    _ => Answer::Written(text),
+                },
+                Ok(text) => Answer::Written(text),
+                Err(Error::WouldBlock) => {
+                    failed("a promise never settles: nothing will ever answer it".to_owned(), String::new())
+                }
+                Err(error) => {
+                    let (message, stack) = thrown(&ctx, error);
+                    failed(message, stack)
+                }
             }
-            Err(error) => {
-                let (message, stack) = thrown(&ctx, error);
-                failed(message, stack)
+        });
+        // Caught or not: what comes of a call that was stopped isn't the script's doing alone.
+        if ticks.get() > self.limits.ticks {
+            let message = format!(
+                "took more than its {} ticks of computing (a tick is 10,000 calls and rounds of loops)",
+                self.limits.ticks
+            );
+            let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
+            return Answer::Failed(Failure { message, stack });
+        }
+        match answer {
+            Answer::Failed(failure) if failure.message.contains("out of memory") => {
+                let message = format!("took more than its {} MiB of memory", self.limits.memory_bytes >> 20);
+                Answer::Failed(Failure { message, ..failure })
             }
+            answer => answer,
         }
-    });
-    // Caught or not: what comes of a call that was stopped isn't the script's doing alone.
-    if is_spent.get() {
-        let message =
-            format!("took more than its {most} ticks of computing (a tick is 10,000 calls and rounds of loops)");
-        let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
-        return Answer::Failed(Failure { message, stack });
     }
-    match answer {
-        Answer::Failed(failure) if failure.message.contains("out of memory") => {
-            let message = format!("took more than its {} MiB of memory", limits.memory_bytes >> 20);
-            Answer::Failed(Failure { message, ..failure })
+
+    /// Puts the world of the last call back, so that the next call needn't wait for it.
+    pub(super) fn tidy(&mut self, script: &Compiled) {
+        if let Some(number) = script.world.get() {
+            self.put_back(number);
         }
-        answer => answer,
     }
+
+    fn put_back(&mut self, number: usize) {
+        if self.ready == Some(number) {
+            return;
+        }
+        #[expect(unsafe_code, reason = "only here it is known who holds what")]
+        // SAFETY: between calls nothing is held of the engine but what was when the image was taken.
+        unsafe {
+            self.memory.put_back(&self.worlds[number].image);
+        }
+        self.ready = Some(number);
+    }
+
+    /// Makes a script's world.
+    fn make(&mut self, script: &Compiled) -> Result<usize, (String, String)> {
+        self.ready = None;
+        // A script that asks for a call's time or chance while it is evaluated, or fails, does so in each call.
+        let engine = match self.start(script, true) {
+            Ok(engine) => engine,
+            Err(_) => self.start(script, false)?,
+        };
+        let world = World { ticks: engine.ticks.get(), image: self.memory.image(), engine: ManuallyDrop::new(engine) };
+        self.worlds.push(world);
+        Ok(self.worlds.len() - 1)
+    }
+
+    /// Starts an engine in a clean memory. `ahead`: with the script's modules evaluated, which have to come to the same in each call.
+    fn start(&mut self, script: &Compiled, ahead: bool) -> Result<Engine, (String, String)> {
+        #[expect(unsafe_code, reason = "only here it is known who holds what")]
+        // SAFETY: what is held of other engines isn't touched before their images are put back; one that failed to start is gone.
+        unsafe {
+            self.memory.wipe();
+        }
+        let (limits, ticks) = (self.limits, Rc::new(Cell::new(0)));
+        let counted = Rc::clone(&ticks);
+        let world = || -> Result<Context, Error> {
+            let runtime = Runtime::new_with_alloc(self.memory.lend())?;
+            runtime.set_memory_limit(limits.memory_bytes);
+            runtime.set_max_stack_size(limits.stack_bytes);
+            // Tidying up early costs more than the memory that most calls take.
+            runtime.set_gc_threshold(limits.memory_bytes / 4);
+            runtime.set_interrupt_handler(Some(Box::new(move || {
+                counted.set(counted.get() + 1);
+                counted.get() > limits.ticks
+            })));
+            let names = Names { entry: script.entry.clone(), resolved: Rc::clone(&script.resolved) };
+            runtime.set_loader(names, Bundled(script.bytecodes));
+            let context = match script.is_plain {
+                true => Context::custom::<PlainBuiltIn>(&runtime)?,
+                false => Context::custom::<AllBuiltIn>(&runtime)?,
+            };
+            Ok(context)
+        };
+        let context = world().map_err(|error| (format!("the engine can't be started: {error}"), String::new()))?;
+        let functions = context.with(|ctx| {
+            let functions = || -> Result<_, Error> {
+                let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
+                let create = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx)?)) } else { None };
+                let is_asked = session.get::<_, Function<'_>>("isAsked")?.call::<_, bool>(())?;
+                if is_asked || ticks.get() > limits.ticks {
+                    return Err(Error::WouldBlock);
+                }
+                let named = |name: &str| session.get::<_, Function<'_>>(name);
+                Ok((Persistent::save(&ctx, named("begin")?), Persistent::save(&ctx, named("run")?), create))
+            };
+            functions().map_err(|error| thrown(&ctx, error))
+        });
+        let (begin, run, create) = functions?;
+        Ok(Engine { context, begin, run, create, ticks })
+    }
+}
+
+/// Evaluates the script's modules, for its `createChallenge`.
+fn evaluate<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>, Error> {
+    Module::import(ctx, SCRIPT)?.finish::<Object<'js>>()?.get("createChallenge")
 }
 
 /// Loads modules that have been compiled.
@@ -418,7 +540,7 @@ mod tests {
         fn world<W: Intrinsic>() -> Context {
             Context::custom::<W>(&Runtime::new().unwrap()).unwrap()
         }
-        let (all, plain) = (globals(world::<World>()), globals(world::<PlainWorld>()));
+        let (all, plain) = (globals(world::<AllBuiltIn>()), globals(world::<PlainBuiltIn>()));
         let lacking: Vec<&str> = all.difference(&plain).map(String::as_str).collect();
         let known: Vec<&str> = NOT_PLAIN.into_iter().filter(|name| *name != GLOBAL).collect();
         assert_eq!(lacking, known);

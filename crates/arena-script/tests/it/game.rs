@@ -77,6 +77,23 @@ fn time_and_chance_are_those_of_the_call_from_the_first_line_on() {
         operator → all: 1700000004000
     "#]]
     .assert_eq(&told(1, "const at = Date.now();\nconst told = () => `${at}`;"));
+    // A script that goes on whatever happens finds them, too; one that only takes hold of them finds those of each call.
+    let guarded = "let drawn = \"none\";\ntry { drawn = typeof Math.random(); } catch {}\nconst told = () => drawn;";
+    expect![[r#"
+        operator → all: number
+        operator → all: number
+    "#]]
+    .assert_eq(&told(1, guarded));
+    let held =
+        "const { now } = Date;\nconst random = Math.random;\nconst told = () => `${now()} ${random() === random()}`;";
+    expect![[r#"
+        operator → all: 1700000003000 false
+        operator → all: 1700000004000 false
+    "#]]
+    .assert_eq(&told(1, held));
+    let said = told(1, "const random = Math.random;\nconst told = () => `${random()}`;");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 2 && lines[0] != lines[1], "one call's chance isn't another's: {said}");
     // What is left out of a world is what nobody looks for.
     expect![[r#"
         operator → all: undefined undefined

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arena_script::Limits;
 use expect_test::{Expect, expect};
 
-use crate::table::{Game, METADATA, load, script};
+use crate::table::{Game, METADATA, load, load_into, sandbox, script};
 
 /// Quick ones, for tests that come to them.
 const LIMITS: Limits = Limits {
@@ -434,6 +434,61 @@ fn one_call_leaves_nothing_to_another() {
             {"done":[",,,,",",,,,",",,,,"]}
         "#]],
     );
+}
+
+#[test]
+fn scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_themselves() {
+    // All that a module can keep: variables, objects, collections, functions of its own, what is built in, texts of regular expressions.
+    let text = |declared: &str, name: &str| {
+        let lines = "act(message) {\nconst seen = [calls++, kept.size, Object.prototype.seen, globalThis.seen, pattern.lastIndex];\n\
+                     kept.set(message.content, Array.from({ length: 100000 }, () => [NAME]));\n\
+                     Object.prototype.seen = globalThis.seen = NAME;\npattern.exec(\"aaa\");\n\
+                     Map.prototype.set = Math.random = () => NAME;\nthis.broadcast(`${NAME} ${seen} ${early}`);\n}";
+        let declared = format!(
+            "let calls = 0;\nconst kept = new Map();\nconst pattern = /a/g;\nconst NAME = \"{name}\";\n{declared}\n"
+        );
+        declared + &script(lines)
+    };
+    let sandbox = sandbox(Limits { memory_bytes: 32 << 20, ..LIMITS });
+    // The last one can't be kept as it is before a call, since it asks what is another in each.
+    let declared = ["const early = 1;", "const early = 2;", "const early = typeof Math.random();"];
+    let mut games: Vec<Game> = declared
+        .iter()
+        .zip(["ada", "ben", "cyd"])
+        .map(|(declared, name)| {
+            let text = text(declared, name);
+            let files = BTreeMap::from([("challenge.json", METADATA), ("index.js", text.as_str())]);
+            Game::new(load_into(&sandbox, &files).unwrap(), 1).start()
+        })
+        .collect();
+    for number in [0, 1, 0, 0, 2, 1, 2, 2, 0] {
+        let game = games.remove(number).act(1, "act", "now");
+        games.insert(number, game);
+    }
+    let told: Vec<String> = games.iter().map(|game| game.told.clone()).collect();
+    expect![[r#"
+        1 → operator: (act) now
+        operator → all: ada 0,0,,,0 1
+        1 → operator: (act) now
+        operator → all: ada 0,0,,,0 1
+        1 → operator: (act) now
+        operator → all: ada 0,0,,,0 1
+        1 → operator: (act) now
+        operator → all: ada 0,0,,,0 1
+
+        1 → operator: (act) now
+        operator → all: ben 0,0,,,0 2
+        1 → operator: (act) now
+        operator → all: ben 0,0,,,0 2
+
+        1 → operator: (act) now
+        operator → all: cyd 0,0,,,0 number
+        1 → operator: (act) now
+        operator → all: cyd 0,0,,,0 number
+        1 → operator: (act) now
+        operator → all: cyd 0,0,,,0 number
+    "#]]
+    .assert_eq(&told.join("\n"));
 }
 
 #[test]

@@ -59,8 +59,13 @@ pub fn script(lines: &str) -> String {
 
 /// Loads a challenge of these files.
 pub fn load(files: &BTreeMap<&str, &str>, limits: Limits) -> Result<ScriptChallenge, Vec<Problem>> {
+    load_into(&sandbox(limits), files)
+}
+
+/// The same beside other challenges.
+pub fn load_into(sandbox: &Sandbox, files: &BTreeMap<&str, &str>) -> Result<ScriptChallenge, Vec<Problem>> {
     let (_temp, path) = folder(files);
-    ScriptChallenge::load(&Folder::read(&path).map_err(|problem| vec![problem])?, &sandbox(limits))
+    ScriptChallenge::load(&Folder::read(&path).map_err(|problem| vec![problem])?, sandbox)
 }
 
 /// A session.
