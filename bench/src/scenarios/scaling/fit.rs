@@ -142,7 +142,7 @@ mod tests {
     use crate::simulation::{Layout, Load, Store};
 
     /// Games that are simulated at a time: few, since a test isn't optimised.
-    const FEW: u64 = 200;
+    const FEW: u64 = 400;
 
     #[test]
     fn equations_are_solved() {
@@ -155,7 +155,7 @@ mod tests {
         let costs = Costs {
             client: 11.0,
             read: 9.0,
-            write: 18.0,
+            write: 60.0,
             look: 25.0,
             look_stored: 30.0,
             batch: 60.0,
@@ -182,17 +182,17 @@ mod tests {
                 Seen { plan, games_per_second: told.games_per_second, per_game }
             })
             .to_vec();
-        let start = Costs { write: 30.0, look_stored: 60.0, batch_stored: 80.0, commit: 20.0, ..costs };
-        let free: [Cost; 4] = [
-            |costs| &mut costs.write,
-            |costs| &mut costs.look_stored,
-            |costs| &mut costs.batch_stored,
-            |costs| &mut costs.commit,
-        ];
+        let start = Costs { write: 150.0, batch_stored: 300.0, ..costs };
+        let free: [Cost; 2] = [|costs| &mut costs.write, |costs| &mut costs.batch_stored];
         let found = fit(&seen, start, &free, FEW);
         for cost in free {
             let (found, truth) = (*cost(&mut found.clone()), *cost(&mut costs.clone()));
-            assert!((found / truth - 1.0).abs() < 0.1, "{found} instead of {truth}");
+            assert!((found / truth - 1.0).abs() < 0.15, "{found} instead of {truth}");
         }
+        // What one costs too much another may cost too little, as long as the same follows; here too, where nothing was fitted.
+        let of = |costs| simulate(Plan { costs, load: Load::Closed(12), ..seen[0].plan }, FEW).games_per_second;
+        let (told, truth, before) = (of(found), of(costs), of(start));
+        assert!((told / truth - 1.0).abs() < 0.03, "{told} instead of {truth} games/s, and {before} before");
+        assert!((before / truth - 1.0).abs() > 0.1, "{before} instead of {truth} games/s before anything was fitted");
     }
 }
