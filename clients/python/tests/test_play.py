@@ -54,6 +54,23 @@ def test_two_agents_play_psi_in_threads(shared: Server, shared_with_keys: Server
     assert not [thread for thread in threading.enumerate() if thread.name == "arena-listener"]
 
 
+def test_who_has_played_hangs_up_in_peace(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[AsyncArena] = []
+    close = AsyncArena.close
+
+    async def close_slowly(client: AsyncArena) -> None:
+        await asyncio.sleep(0.1)
+        await close(client)
+        closed.append(client)
+
+    monkeypatch.setattr(AsyncArena, "close", close_slowly)
+    invites = arena.create("psi").invites
+    players = [Honest(), Honest()]
+    playing = [InThread(arena.play, invite, player) for invite, player in zip(invites, players, strict=True)]
+    check(players, [play.result() for play in playing], invites)
+    assert len(closed) == 2
+
+
 def test_two_agents_play_psi_on_asyncio(shared: Server) -> None:
     async def agent(arena: AsyncArena, invite: str, player: Honest) -> GameEnded:
         async def on_message(seat: AsyncSeat, message: Message) -> None:

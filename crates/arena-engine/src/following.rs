@@ -22,6 +22,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// The same while events come: for those that are lost, and for a server that seems to be there and isn't.
 const POLL_BESIDE_EVENTS: Duration = Duration::from_secs(1);
 
+/// Pause between an event and the look that follows.
+const GATHER: Duration = Duration::from_millis(1);
+
 /// Pause between two looks of which the first failed. All who wait for a look wait for it.
 const AWAY: Duration = Duration::from_millis(100);
 
@@ -134,7 +137,8 @@ impl Engine {
             let poll = if events.are_flowing() { POLL_BESIDE_EVENTS } else { POLL };
             tokio::select! {
                 () = tokio::time::sleep(poll) => {}
-                () = events.came.notified() => {}
+                // Those that come close behind each other share a look.
+                () = events.came.notified() => tokio::time::sleep(GATHER).await,
             }
         }
     }

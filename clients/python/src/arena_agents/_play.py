@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, suppress
-from typing import Any
 
 from ._calls import OPERATOR_PREFIX
 from ._options import Options
@@ -46,6 +45,8 @@ async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
                 ended = item
             elif _is_for(item, seat.invite):
                 yield item
+        # They are closing their connections, in which they mustn't be broken off.
+        await asyncio.gather(*listeners)
         yield ended
     finally:
         for listener in listeners:
@@ -71,7 +72,14 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
     Waiting on two streams at once, and hanging up on both at any time, is what an event loop can do and threads that
     read from sockets can't.
     """
-    inbox: queue.SimpleQueue[Message | GameEnded | BaseException] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[Message | GameEnded | Exception] = queue.SimpleQueue()
+    leaving = asyncio.Event()
+
+    async def read(arena: AsyncArena) -> None:
+        seat = AsyncSeat(arena, session_id, invite, options.caller.key)
+        async with aclosing(merged(seat)) as items:
+            async for item in items:
+                inbox.put(item)
 
     async def listen() -> None:
         caller = options.caller
@@ -83,17 +91,22 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
             patience_s=options.patience_s,
             headers=options.headers,
         ) as arena:
-            seat = AsyncSeat(arena, session_id, invite, caller.key)
-            async with aclosing(merged(seat)) as items:
-                async for item in items:
-                    inbox.put(item)
+            # Only what reads is broken off: a client that is broken off while it closes leaves connections open.
+            tasks = [asyncio.create_task(read(arena)), asyncio.create_task(leaving.wait())]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            [read_to, _] = await asyncio.gather(*tasks, return_exceptions=True)
+        if isinstance(read_to, Exception):
+            raise read_to
 
     loop = asyncio.new_event_loop()
-    task = loop.create_task(_reported(listen(), inbox))
 
     def run() -> None:
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(task)
+        try:
+            loop.run_until_complete(listen())
+        except Exception as error:
+            inbox.put(error)
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
@@ -104,23 +117,14 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
         yield _items(inbox)
     finally:
         with suppress(RuntimeError):  # It is over, and its loop closed.
-            loop.call_soon_threadsafe(task.cancel)
+            loop.call_soon_threadsafe(leaving.set)
         thread.join()
 
 
-async def _reported(
-    work: Coroutine[Any, Any, None], inbox: queue.SimpleQueue[Message | GameEnded | BaseException]
-) -> None:
-    try:
-        await work
-    except Exception as error:
-        inbox.put(error)
-
-
-def _items(inbox: queue.SimpleQueue[Message | GameEnded | BaseException]) -> Iterator[Message | GameEnded]:
+def _items(inbox: queue.SimpleQueue[Message | GameEnded | Exception]) -> Iterator[Message | GameEnded]:
     while True:
         item = inbox.get()
-        if isinstance(item, BaseException):
+        if isinstance(item, Exception):
             raise item
         yield item
         if isinstance(item, GameEnded):

@@ -229,7 +229,11 @@ fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
         assert!(began.elapsed() < 10 * TURN, "the deadline doesn't pass");
     };
     let late = began.elapsed().saturating_sub(TURN);
-    assert!(began.elapsed() >= TURN - Duration::from_millis(500) && late < TURN, "after {:?}: {log}", began.elapsed());
+    assert!(
+        began.elapsed() >= TURN - Duration::from_millis(500) && late < 5 * TURN,
+        "after {:?}: {log}",
+        began.elapsed()
+    );
     let whole = |client: &Client| -> Vec<Value> {
         let log = client.get(&format!("/api/arena/sync?channel={session}")).ok();
         log["messages"].as_array().unwrap().clone()

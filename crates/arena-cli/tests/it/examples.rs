@@ -45,7 +45,7 @@ fn build_rust() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_arena")).parent().unwrap().to_owned()
 }
 
-/// Plays two of the same agent, and gives all that the replay says but for their names.
+/// Plays two of the same agent, and gives all that the replay says but for their names and how long they took.
 fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String {
     let (agent, file) = (agent.to_str().unwrap(), replay.to_str().unwrap());
     let mut args =
@@ -57,7 +57,13 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     }
     let verified = run(&["replay", "verify", file]);
     assert_eq!(verified.code, 0, "{agent}: {verified:#?}");
-    fs::read_to_string(replay).unwrap().split_once('\n').unwrap().1.to_owned()
+    let lines = fs::read_to_string(replay).unwrap();
+    let timeless = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line.as_object_mut().unwrap().remove("remaining_overage_ms");
+        format!("{line}\n")
+    };
+    lines.lines().skip(1).map(timeless).collect()
 }
 
 /// What two replays say first that isn't the same.

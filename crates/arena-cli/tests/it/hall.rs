@@ -232,7 +232,7 @@ fn a_server_that_is_killed_or_stopped_goes_on_to_the_same_standings() {
         let status = hall.server.ended();
         if signal == Signal::TERM {
             assert!(status.success(), "{status}");
-            assert!(begun.elapsed() < Duration::from_secs(10));
+            assert!(begun.elapsed() < Duration::from_secs(60));
         }
         nothing_is_left(&broken.path().join("store/agents"));
         // What a later tournament needs is taken away.

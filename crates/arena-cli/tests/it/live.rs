@@ -215,7 +215,7 @@ fn a_match_that_is_called_off_leaves_its_last_picture_and_one_sentence() {
     let asked = Instant::now();
     kill_process(pid, Signal::INT).unwrap();
     let terminal = running.end(130);
-    assert!(asked.elapsed() < Duration::from_secs(10));
+    assert!(asked.elapsed() < Duration::from_secs(60));
     terminal.is_restored();
     let text = terminal.text();
     let last: Vec<&str> = text.lines().rev().take(3).collect();

@@ -28,7 +28,7 @@ const KIT: &str = include_str!("../hostile/agent.py");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long processes may take to go after the runner was killed.
-const GONE_WITHIN: Duration = Duration::from_secs(2);
+const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Room for agents and for temporary files, for one match. No other process has its path in its command line.
 pub struct Room {

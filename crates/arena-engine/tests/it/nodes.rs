@@ -491,3 +491,38 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     // Whoever comes first says what holds.
     join(&url, "another").await.expect("nobody is there to disagree");
 }
+
+#[tokio::test]
+async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
+    let lab = Lab::new(12);
+    let (postgres, url) = (Postgres::shared(), Postgres::shared().schema());
+    let node = node(&url, &lab).await;
+    let grow = |by: u64| {
+        let sql = format!(
+            "INSERT INTO journal SELECT n, 0, 'nobody', '{{}}', '{{}}', '{{}}', '[]', false FROM generate_series(
+                 (SELECT coalesce(max(n), 0) + 1 FROM journal), (SELECT coalesce(max(n), 0) + {by} FROM journal)) n"
+        );
+        postgres.run_sql(&url, &sql);
+    };
+    // How the database finds what is new, it decides when there is little.
+    grow(100);
+    for _ in 0..20 {
+        node.catch_up().await.expect("the store can be read");
+    }
+    grow(20_000);
+    let scans = |how: &str| -> u64 {
+        let sql = format!(
+            "SELECT coalesce({how}, 0) FROM pg_stat_user_tables
+             WHERE relname = 'journal' AND schemaname = current_schema()"
+        );
+        postgres.run_sql(&url, &sql).trim().parse().expect("a number")
+    };
+    // Each connection tells once a second what it has done. Those that let the journal grow may have read all of it, once or twice.
+    let began = std::time::Instant::now();
+    while scans("idx_scan") + scans("seq_scan") < 60 {
+        assert!(began.elapsed() < Duration::from_secs(60), "{} scans", scans("idx_scan"));
+        node.catch_up().await.expect("the store can be read");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(scans("seq_scan") < 10, "{} of {}", scans("seq_scan"), scans("idx_scan"));
+}

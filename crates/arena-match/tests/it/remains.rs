@@ -78,7 +78,7 @@ fn an_agent_that_stops_itself_or_is_ended_by_a_signal_is_told_as_such() {
         let stopped = agent.start();
         let began = Instant::now();
         assert_eq!(stopped.wait(Duration::from_millis(100)).how, How::Killed(KillReason::Asked), "{mode:?}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{mode:?}");
+        assert!(began.elapsed() < Duration::from_secs(30), "{mode:?}");
         let aborted = Agent::python(mode, "os.abort()").run("");
         assert_eq!(aborted.ended.how, How::Signalled(6), "{mode:?}");
     }

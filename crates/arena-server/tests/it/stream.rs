@@ -568,7 +568,7 @@ fn a_reader_that_does_not_read_keeps_no_server_from_stopping() {
     let started = Instant::now();
     drop(table.host);
     // Its patience is two seconds.
-    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
     drop(stream);
 }
 

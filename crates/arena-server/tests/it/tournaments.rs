@@ -493,7 +493,7 @@ fn tournaments_wait_for_each_other_and_can_be_stopped() {
     assert_eq!(stop(&first, &second_key).refusal().0, 401);
     let begun = Instant::now();
     let told = stop(&first, &first_key).ok();
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < Duration::from_secs(60));
     assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("stopped"), &json!(0)));
     assert!(told["seed"].is_string());
     hall.wait(&second, is("running"));

@@ -1,6 +1,7 @@
 //! A batch of transitions as the statements that write it, one for each table.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use arena_model::{Channel, ChatMessage, Phase, Session, Status, UserId};
 use tokio_postgres::types::ToSql;
@@ -80,13 +81,23 @@ async fn find<T: ToSql + Sync>(client: &Client, statement: &Statement, keys: &Ve
     if keys.is_empty() { Ok(Vec::new()) } else { client.query(statement, &[keys]).await }
 }
 
+/// A batch that is durable.
+pub(crate) struct Written {
+    /// What came of each of its transitions.
+    pub(crate) done: Vec<Result<Done, CommitError>>,
+    pub(crate) numbers: Numbers,
+    pub(crate) effects: Effects,
+    /// How long it waited for other nodes' commits.
+    pub(crate) waited: Duration,
+}
+
 /// Writes transitions, in two round trips: what has to be known first, then everything.
 pub(crate) async fn write_batch<'b>(
     holder: &Holder,
     batch: &[Transition<'b>],
     counting: &'b Counting<'b>,
     numbers: Numbers,
-) -> Result<(Vec<Result<Done, CommitError>>, Numbers, Effects), Failure> {
+) -> Result<Written, Failure> {
     let client = &holder.client;
     let wanted = Wanted::of(batch, holder.sharing.is_some());
     let begun = !wanted.is_empty() || holder.sharing.is_some();
@@ -110,7 +121,7 @@ pub(crate) async fn write_batch<'b>(
         plan.answers.sort_unstable_by_key(|answer| answer.key);
     }
     match write_plan(holder, &plan, begun).await {
-        Ok(()) => Ok((done, plan.numbers, plan.effects)),
+        Ok(waited) => Ok(Written { done, numbers: plan.numbers, effects: plan.effects, waited }),
         Err(failure) => {
             // A COMMIT after a refusal has rolled back already; a ROLLBACK that finds no transaction does nothing.
             if !matches!(failure, Failure::Unsure) {
@@ -314,8 +325,8 @@ fn column<'p, T>(plan: &Plan<'p>, of: impl Fn(&'p Session) -> T) -> Vec<T> {
     plan.created.iter().map(|(_, session, _)| of(session)).collect()
 }
 
-/// Writes a plan and commits it. `begun` says whether the transaction has begun.
-async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(), Failure> {
+/// Writes a plan and commits it. `begun` says whether the transaction has begun. Returns how long it waited for other nodes' commits.
+async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<Duration, Failure> {
     let Holder { client, statements, sharing, .. } = holder;
     // What changes nothing that others remember isn't told to them.
     let telling = sharing.as_ref().filter(|_| !plan.news.is_empty(&plan.effects.delta));
@@ -400,7 +411,7 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(),
         async {
             match telling {
                 Some(sharing) => journal::take_turn(client, sharing).await,
-                None => Ok(()),
+                None => Ok(Duration::ZERO),
             }
         },
         async {
@@ -421,8 +432,10 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<(),
         },
         client.batch_execute("COMMIT"),
     );
-    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit) = results;
-    Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit])
+    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, turn, r14, r15, r16, r17, commit) = results;
+    let (waited, r13) = turn.map_or_else(|error| (Duration::ZERO, Err(error)), |waited| (waited, Ok(())));
+    Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit])?;
+    Ok(waited)
 }
 
 /// Columns of `messages`.

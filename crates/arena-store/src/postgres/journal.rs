@@ -5,6 +5,7 @@
 //! committed before, and a look at what follows the last number that was read costs what has changed, not what there is.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use arena_model::{Channel, SessionId, Status};
 use tokio_postgres::{Client, Error, Row};
@@ -64,9 +65,10 @@ fn name_of(channel: Channel) -> String {
     }
 }
 
-/// Waits until no other transaction is about to be committed, and keeps others from it until this one is.
-pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<(), Error> {
-    client.execute(&sharing.take_turn, &[]).await.map(drop)
+/// Waits until no other transaction is about to be committed, and keeps others from it until this one is. Returns how long it waited.
+pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<Duration, Error> {
+    let waited_us: i64 = client.query_one(&sharing.take_turn, &[]).await?.try_get(1)?;
+    Ok(Duration::from_micros(waited_us.unsigned_abs()))
 }
 
 /// Puts down what the transaction has changed. It has its turn.

@@ -42,6 +42,10 @@ const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 const FORGET_AGAIN: Duration = Duration::from_secs(60);
 const REMEMBER_MS: i64 = 10 * 60 * 1000;
 
+/// Longest time that transitions gather. Batches that had to wait for other nodes' would wait again: what gathers meanwhile is
+/// written with them, and the nodes' batches are fewer. As long as the last ones waited, by and by; alone, not at all.
+const LONGEST_GATHER: Duration = Duration::from_millis(5);
+
 /// How long a batch may take until the database counts as lost: longer than it lets a statement run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -103,8 +107,18 @@ impl Writer {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let name = holder.name.clone();
         let link = Some(Arc::new(holder));
-        let state =
-            State { database, name, link, numbers, mirror, nodes, measured: None, forgotten: None, away: false };
+        let state = State {
+            database,
+            name,
+            link,
+            numbers,
+            mirror,
+            nodes,
+            measured: None,
+            forgotten: None,
+            away: false,
+            gather: Duration::ZERO,
+        };
         tokio::spawn(state.run(waiting));
         Writer { jobs }
     }
@@ -162,7 +176,7 @@ impl Writing {
     /// Waits until no other transaction is about to be committed, where there are others. Last of all: behind it, all nodes wait.
     pub(crate) async fn take_turn(&self) -> Result<(), Error> {
         match &self.holder.sharing {
-            Some(sharing) => journal::take_turn(self.client(), sharing).await,
+            Some(sharing) => journal::take_turn(self.client(), sharing).await.map(drop),
             None => Ok(()),
         }
     }
@@ -306,6 +320,8 @@ struct State {
     forgotten: Option<Instant>,
     /// Whether the last attempt to get at the database failed.
     away: bool,
+    /// How long transitions gather before a batch begins.
+    gather: Duration,
 }
 
 impl State {
@@ -323,6 +339,10 @@ impl State {
             };
             let mut batch = Vec::new();
             let mut bytes = 0;
+            // Shorter ones a timer can't wait for.
+            if self.gather >= Duration::from_millis(1) {
+                tokio::time::sleep(self.gather).await;
+            }
             let mut next = Some(first);
             while let Some(waits) = next {
                 match waits {
@@ -480,10 +500,11 @@ impl State {
         let scoring = Arc::clone(&self.mirror.scoring);
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let written = write_batch(&holder, &transitions, &counting, self.numbers);
-        let (done, numbers, effects) = tokio::time::timeout(PATIENCE, written).await.unwrap_or(Err(Failure::Unsure))?;
-        self.numbers = numbers;
-        self.show(effects);
-        Ok(done)
+        let written = tokio::time::timeout(PATIENCE, written).await.unwrap_or(Err(Failure::Unsure))?;
+        self.numbers = written.numbers;
+        self.gather = ((self.gather + written.waited) / 2).min(LONGEST_GATHER);
+        self.show(written.effects);
+        Ok(written.done)
     }
 
     /// Makes what is in memory follow what is durable. Where others write too, it follows the journal instead, in its order.

@@ -13,7 +13,7 @@ use super::table::{Row, play_all};
 const FOOD: &str = "food_catcher --set n_epochs=20 --step-ms 500 --bank-ms 1000";
 
 /// The same with little time.
-const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 150 --bank-ms 250";
+const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 300 --bank-ms 1200";
 
 /// Long enough for a flood to reach every bound.
 const LONG: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 1000";
@@ -25,7 +25,7 @@ const APART: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 
 const SNAKE: &str = "snake --set n_epochs=20 --set grid_width=40 --set grid_height=40 --step-ms 500 --bank-ms 1000";
 
 /// States are large.
-const LARGE: &str = "snake --set grid_width=64 --set grid_height=64 --step-ms 150 --bank-ms 250";
+const LARGE: &str = "snake --set grid_width=64 --set grid_height=64 --step-ms 300 --bank-ms 1200";
 
 const CHESS: &str = "chess --step-ms 500 --bank-ms 1000";
 
@@ -35,7 +35,7 @@ const fn row(
     verdict: &'static [&'static str],
     detail: &'static str,
 ) -> Row {
-    Row { behaviour, game, verdicts: verdict, detail, within: Duration::from_secs(10) }
+    Row { behaviour, game, verdicts: verdict, detail, within: Duration::from_secs(60) }
 }
 
 /// What breaks the protocol, or ends, or takes too much.
@@ -47,7 +47,7 @@ const HOSTILE: &[Row] = &[
     row("pong_of_null", FOOD, &["PING_FAIL"], "without `pong`"),
     row("exits_after_the_ping", FOOD, &["STARTUP_FAIL"], "exited with code 3"),
     row("answers_another_id", FOOD, &["SET_AGENT_ID_FAIL"], "somebody-else"),
-    row("mute", SHORT, &["TIMEOUT"], "no answer within 400 ms"),
+    row("mute", SHORT, &["TIMEOUT"], "no answer within 1500 ms"),
     row("late", SHORT, &["TIMEOUT"], "no answer within"),
     row("speaks_as_its_opponent", SNAKE, &["AGENT_ID_SPOOFING"], "spoke as"),
     row("makes_up_an_id", FOOD, &["AGENT_ID_SPOOFING"], "8b2f7c9e"),

@@ -38,12 +38,12 @@ fn check(behaviour: &str, verdict: &str, detail: &str) {
     let room = Room::new();
     let server = Server::start(&room, behaviour);
     let honest = room.agent("honest");
-    let options = ["food_catcher", "--set", "n_epochs=20", "--step-ms", "300", "--bank-ms", "300"];
+    let options = ["food_catcher", "--set", "n_epochs=20", "--step-ms", "300", "--bank-ms", "1200"];
     let finished = room.play(&[&options[..], &["--agent", &server.url, "--agent", &honest]].concat());
     drop(server);
     let result = finished.result().unwrap();
     room.check_nothing_remains();
-    assert!(finished.took < Duration::from_secs(10) && finished.peak_bytes < 64 << 20, "{behaviour}: {finished:?}");
+    assert!(finished.took < Duration::from_secs(60) && finished.peak_bytes < 64 << 20, "{behaviour}: {finished:?}");
     let seat = |number: u64| result["scores"].as_array().unwrap().iter().find(|seat| seat["seat"] == number).unwrap();
     assert_eq!(seat(1)["tainted"], false, "{behaviour}: {result}");
     let (reason, sentence) = (&seat(0)["tainted_reason"], seat(0)["tainted_detail"].as_str().unwrap_or_default());
@@ -75,8 +75,8 @@ fn a_server_that_fails_is_out_and_the_match_goes_on() {
 
 #[test]
 fn a_server_that_hangs_holds_nobody_up() {
-    check("hangs", "TIMEOUT", "no answer within 600 ms");
-    check("trickles", "TIMEOUT", "no answer within 600 ms");
+    check("hangs", "TIMEOUT", "no answer within 1500 ms");
+    check("trickles", "TIMEOUT", "no answer within 1500 ms");
     check("never_answers", "PING_FAIL", "no answer to the ping");
 }
 

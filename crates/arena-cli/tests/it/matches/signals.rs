@@ -37,7 +37,7 @@ fn a_signal_calls_the_match_off_and_nothing_is_left() {
         room.check_nothing_remains();
         assert_eq!((finished.run.code, finished.run.stdout.as_str()), (130, ""), "{signal:?} {sandbox}: {finished:?}");
         assert!(finished.run.stderr.ends_with("error: the match was called off\n"), "{finished:?}");
-        assert!(finished.took < Duration::from_secs(10), "{finished:?}");
+        assert!(finished.took < Duration::from_secs(60), "{finished:?}");
     }
 }
 
