@@ -31,6 +31,10 @@ pub const WRITES: f64 = 7.0;
 /// Commits that a writer takes in one batch, at most.
 const LARGEST_BATCH: usize = 1024;
 
+/// A writer lets commits gather as long as its last batches have waited for the order of the journal, by and by: between these times,
+/// in microseconds.
+const GATHER: [f64; 2] = [1_000.0, 5_000.0];
+
 /// Whoever works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
@@ -75,6 +79,8 @@ enum Look {
 /// How far a batch is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
+    /// What was to be waited for has gathered.
+    Gathered,
     /// The node has asked for what it has to know.
     Asked,
     /// The database has read that.
@@ -133,9 +139,11 @@ struct World {
     /// Whether a node has heard of something that a look under way may not have seen.
     heard: Vec<bool>,
     batches: Vec<Ferry>,
-    /// Since when somebody is in the order of the journal, and who waits for it.
+    /// Since when somebody is in the order of the journal; and who waits for it, since when.
     ordering: Option<f64>,
-    waiting: VecDeque<usize>,
+    waiting: VecDeque<(usize, f64)>,
+    /// How long commits of a node gather before they are a batch.
+    gather: Vec<f64>,
     players: Vec<Player>,
     idle: Vec<usize>,
     rng: SeedRng,
@@ -211,6 +219,7 @@ impl World {
             batches: (0..nodes).map(|_| Ferry::default()).collect(),
             ordering: None,
             waiting: VecDeque::new(),
+            gather: vec![0.0; nodes],
             players: Vec::new(),
             idle: Vec::new(),
             rng: Seed::from_number(1).rng("simulation"),
@@ -453,6 +462,17 @@ impl World {
             return;
         }
         ferry.away = true;
+        let gather = self.gather[node];
+        if gather >= GATHER[0] {
+            self.agenda.enter(self.now + gather, Event::Passed(Done::Batch(node, Batch::Gathered)));
+        } else {
+            self.go_on_with_batch(node, Batch::Gathered);
+        }
+    }
+
+    /// Takes what waits into a batch, and begins it.
+    fn begin_batch(&mut self, node: usize) {
+        let ferry = &mut self.batches[node];
         let taken = ferry.waiting.len().min(LARGEST_BATCH);
         ferry.under_way = ferry.waiting.drain(..taken).collect();
         match self.plan.store {
@@ -476,11 +496,12 @@ impl World {
         let Plan { costs, store, .. } = self.plan;
         let then = |next| Done::Batch(node, next);
         match so_far {
+            Batch::Gathered => self.begin_batch(node),
             Batch::Asked => self.send(Who::Writer(node), self.stored(node).0 / 2.0, then(Batch::Read)),
             Batch::Read => self.send(Who::Node(node), costs.batch / 3.0, then(Batch::Planned)),
             Batch::Planned => self.send(Who::Writer(node), self.stored(node).0 / 2.0, then(Batch::Written)),
             Batch::Written if store == Store::Shared => {
-                self.waiting.push_back(node);
+                self.waiting.push_back((node, self.now));
                 self.order();
             }
             Batch::Written | Batch::Ordered => {
@@ -520,7 +541,8 @@ impl World {
         if self.ordering.is_some() {
             return;
         }
-        if let Some(node) = self.waiting.pop_front() {
+        if let Some((node, since)) = self.waiting.pop_front() {
+            self.gather[node] = f64::midpoint(self.gather[node], self.now - since).min(GATHER[1]);
             self.ordering = Some(self.now);
             self.work(Who::Writer(node), self.stored(node).1, Done::Batch(node, Batch::Ordered));
         }
