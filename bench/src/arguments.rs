@@ -9,7 +9,9 @@ use clap::builder::PossibleValuesParser;
 
 use crate::crowd::Crowd;
 use crate::psi::Players;
-use crate::scenarios::{self, fanout, games, lists, matches, memory, nodes, paced, plies, scoring, tail, turns};
+use crate::scenarios::{
+    self, fanout, games, lists, matches, memory, nodes, paced, plies, scaling, scoring, tail, turns,
+};
 
 /// The name under which all scenarios are run.
 pub const ALL: &str = "all";
@@ -95,6 +97,9 @@ pub struct Arguments {
     /// Of the scenario `nodes`.
     #[command(flatten)]
     pub nodes: nodes::Options,
+    /// Of the scenario `scaling`.
+    #[command(flatten)]
+    pub scaling: scaling::Options,
     /// Of the scenario `matches`.
     #[command(flatten)]
     pub matches: matches::Options,

@@ -1,302 +1,458 @@
-//! What a node and a database cost per request, fitted to measurements on this machine; how well a simulation with these costs
-//! foretells what was measured; and what it foretells of sizes that don't fit one machine. `docs/scaling.md` tells what follows.
+//! What a node and a database cost, fitted to measurements on this machine; how well a simulation with these costs foretells what
+//! was measured, fitted or not; and what it foretells of sizes that don't fit one machine. `docs/scaling.md` tells what follows.
 
+mod fit;
+mod measured;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
 use arena_testkit::{NatsServer, Postgres};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use self::fit::{Cost, PerGame, Seen, fit};
+use self::measured::{Paced, Point, Subject, measure_order};
 use crate::arguments::Arguments;
-use crate::connection::Connection;
-use crate::crew;
-use crate::crowd::Until;
+use crate::latency::median;
 use crate::machine::Machine;
-use crate::psi::{self, Opposite};
 use crate::report::Report;
-use crate::scenarios::paced;
-use crate::server::{ArenaFolder, Server, check_binary};
-use crate::simulation::{Costs, Layout, Load, simulate};
-use crate::usage::Usage;
+use crate::server::{ArenaFolder, check_binary};
+use crate::simulation::{Costs, Layout, Load, Outcome, Plan, READS, Store, WRITES, simulate};
 
 const NAME: &str = "scaling";
 
-/// Connections at which games are measured.
-const CONNECTIONS: [usize; 4] = [4, 16, 64, 256];
+/// Connections at which games are measured, to fit costs to.
+const FITTED: [usize; 5] = [1, 4, 16, 64, 256];
+
+/// Connections at which games are measured to see whether the costs hold there too.
+const FORETOLD: [usize; 3] = [8, 32, 128];
+
+/// Connections at which reads are measured alone: so many that looks are rare.
+const READING: usize = 64;
 
 /// Games that are simulated for each of them while costs are sought, and for what is told.
-const GAMES: [u64; 2] = [4_000, 20_000];
-
-/// Reads that are measured alone.
-const READS: u64 = 40_000;
+const GAMES: [u64; 2] = [500, 20_000];
 
 /// How many nodes a cluster may have.
 const NODES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// Games per second that a cluster shall play.
+/// Cores of a cluster's nodes, and of its database.
+const NODE_CORES: usize = 4;
+const DATABASE_CORES: [usize; 5] = [4, 8, 16, 32, 64];
+
+/// How many nodes are enough to find what else is scarce.
+const MANY: usize = 16;
+
+/// What a disk may take to make a batch durable, in microseconds.
+const SYNCS: [f64; 3] = [100.0, 500.0, 2_000.0];
+
+/// How long a message between two machines of one data centre is on its way, in microseconds.
+const WAY: f64 = 125.0;
+
+/// Sessions that a cluster shall begin per second, each of which is a game that is played to its end.
 const WANTED: f64 = 10_000.0;
 
 /// Milliseconds within which 99 of 100 of a cluster's requests shall be answered.
-const IN_TIME: f64 = 10.0;
+const IN_TIME: f64 = 20.0;
 
-/// One measurement: so many connections, what came of them.
-#[derive(Debug, Clone, Copy)]
-struct Point {
-    connections: usize,
-    games_per_second: f64,
-    node_us_per_request: f64,
-    database_us_per_game: f64,
+/// Where costs are looked for first. What they are doesn't matter, as long as it isn't nothing.
+const START: Costs = Costs {
+    client: 15.0,
+    read: 15.0,
+    write: 30.0,
+    look: 30.0,
+    look_stored: 30.0,
+    batch: 60.0,
+    batch_stored: 150.0,
+    commit: 20.0,
+    event: 20.0,
+    flush: 100.0,
+    wake: 20.0,
+    switch: 10.0,
+};
+
+/// Options of this scenario.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "scaling")]
+pub struct Options {
+    /// The report of an earlier run as JSON: fits to what was measured there, and measures nothing
+    #[arg(long, value_name = "FILE")]
+    scaling_from: Option<PathBuf>,
 }
 
-/// What is fitted: a node, and the database that it asks, if any.
-struct Subject<'a> {
-    what: &'static str,
-    node: &'a Server,
-    database: Option<&'a Postgres>,
+/// All that was measured.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    cores: usize,
+    /// Which share of a batch's work in the database is done in the order of the journal.
+    ordered: f64,
+    subjects: Vec<Measurements>,
+}
+
+/// What was measured of a subject.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measurements {
+    what: String,
+    nodes: usize,
+    /// All that have the same name here have their costs in common.
+    costs: String,
+    /// Reads alone.
+    reads: Vec<Point>,
+    /// Games, round after round.
+    games: Vec<Point>,
+    /// Games that came by themselves, at half of what it can do; only of a single node.
+    paced: Option<Paced>,
 }
 
 /// Measures, fits and foretells.
 ///
 /// # Errors
-/// If a server doesn't come up or ends.
+/// If a server doesn't come up or ends, or the report that is to be read can't be.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let machine = Machine::look(&arguments.work())?;
-    check_binary(&arguments.arena())?;
-    let (postgres, nats) = (Postgres::start(), NatsServer::start());
-    let folder = || ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
-    let folders = [folder()?, folder()?];
-    let embedded = folders[0].start()?;
-    let shared = folders[1].start_with(&super::nodes::environment(&postgres.schema(), &nats.url()))?;
-    let subjects = [
-        Subject { what: "SQLite", node: &embedded, database: None },
-        Subject { what: "Postgres", node: &shared, database: Some(&postgres) },
-    ];
-    for subject in &subjects {
-        let costs = subject.fitted(arguments, report, &machine)?;
-        if subject.database.is_some() {
-            foretell(report, costs);
+    let measured = match &arguments.scaling.scaling_from {
+        Some(path) => read(path)?,
+        None => measure(arguments, report)?,
+    };
+    let mut names: Vec<&str> = measured.subjects.iter().map(|subject| subject.costs.as_str()).collect();
+    names.dedup();
+    let mut fitted = serde_json::Map::new();
+    for name in names {
+        eprintln!("scaling: fitting {name}");
+        let subjects: Vec<&Measurements> = measured.subjects.iter().filter(|subject| subject.costs == name).collect();
+        let costs = measured.fitted(&subjects);
+        fitted.insert(name.to_owned(), json!(costs));
+        tell_costs(report, name, &costs, subjects[0].store());
+        for subject in &subjects {
+            measured.compare(report, subject, costs);
+        }
+        if let Some(shared) = subjects.iter().find(|subject| subject.store() == Store::Shared) {
+            let plan = measured.plan(shared, costs);
+            report.row(NAME, format!("{name}: writes that look first"), plan.writes_look * 100.0, "%");
+            report.row(NAME, format!("{name}: of a batch, in the order of the journal"), plan.ordered * 100.0, "%");
+            foretell(report, &plan);
         }
     }
-    shared.terminate()?;
-    embedded.terminate()?;
+    report.detail(NAME, "measured", json!(measured));
+    report.detail(NAME, "costs", Value::Object(fitted));
     Ok(())
 }
 
-impl Subject<'_> {
-    fn database_us(&self) -> anyhow::Result<u64> {
-        self.database.map_or(Ok(0), |postgres| Usage::cpu_of_family(postgres.pid()))
+/// What an earlier run has measured.
+fn read(path: &Path) -> anyhow::Result<Measured> {
+    let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+    let mut whole: Value =
+        serde_json::from_str(&text).with_context(|| format!("{} isn't the report of a bench", path.display()))?;
+    let measured = whole["details"][NAME]["measured"].take();
+    ensure!(!measured.is_null(), "{} holds no measurements of this scenario", path.display());
+    serde_json::from_value(measured)
+        .with_context(|| format!("the measurements in {} are of another kind", path.display()))
+}
+
+fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measured> {
+    let machine = Machine::look(&arguments.work())?;
+    check_binary(&arguments.arena())?;
+    let (mut postgres, nats) = (Postgres::start(), NatsServer::start());
+    measured::watch_disk(&postgres);
+    let folder = || ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
+    let folders = [folder()?, folder()?, folder()?, folder()?, folder()?];
+    let shared = || super::nodes::environment(&postgres.schema(), &nats.url());
+    let embedded = folders[0].start()?;
+    let only = folders[1].start_with(&[("DATABASE_URL", postgres.schema())])?;
+    let one = folders[2].start_with(&shared())?;
+    let both = shared();
+    let two = [folders[3].start_with(&both)?, folders[4].start_with(&both)?];
+    let subjects = [
+        ("SQLite", "SQLite", Subject { nodes: vec![&embedded], database: None, nats: None }),
+        (
+            "Postgres, the only node",
+            "Postgres alone",
+            Subject { nodes: vec![&only], database: Some(&postgres), nats: None },
+        ),
+        (
+            "Postgres, one node of several",
+            "Postgres shared",
+            Subject { nodes: vec![&one], database: Some(&postgres), nats: Some(&nats) },
+        ),
+        (
+            "Postgres, two nodes",
+            "Postgres shared",
+            Subject { nodes: two.iter().collect(), database: Some(&postgres), nats: Some(&nats) },
+        ),
+    ];
+    let empty = |(what, costs, subject): &(&str, &str, Subject<'_>)| Measurements {
+        what: (*what).to_owned(),
+        nodes: subject.nodes.len(),
+        costs: (*costs).to_owned(),
+        reads: Vec::new(),
+        games: Vec::new(),
+        paced: None,
+    };
+    let mut all: Vec<Measurements> = subjects.iter().map(empty).collect();
+    let rounds = arguments.rounds();
+    for round in 1..=rounds {
+        for ((what, _, subject), measurements) in subjects.iter().zip(&mut all) {
+            eprintln!("scaling: {what}, reads, round {round} of {rounds}");
+            measurements.reads.push(subject.read(arguments, READING)?);
+        }
+        for connections in FITTED.into_iter().chain(FORETOLD) {
+            // In turn, so that all see the same machine.
+            for ((what, _, subject), measurements) in subjects.iter().zip(&mut all) {
+                eprintln!("scaling: {what}, {}, round {round} of {rounds}", on(connections));
+                let (point, faults) = subject.play(arguments, connections)?;
+                report.faults(format!("scaling, {what}, {}", on(connections)), &faults);
+                measurements.games.push(point);
+            }
+        }
+    }
+    for ((what, _, subject), measurements) in subjects.iter().zip(&mut all).filter(|(_, all)| all.nodes == 1) {
+        let most = FITTED.into_iter().map(|connections| measurements.at(connections).games_per_second());
+        let rate = (most.fold(0.0, f64::max) / 2.0).round().max(1.0) as u64;
+        eprintln!("scaling: {what}, {rate} games/s");
+        let (paced, faults) = subject.pace(arguments, rate)?;
+        report.faults(format!("scaling, {what}, {rate} games/s"), &faults);
+        measurements.paced = Some(paced);
+    }
+    for server in two.into_iter().chain([one, only, embedded]) {
+        server.terminate()?;
+    }
+    eprintln!("scaling: what is done in the order of the journal");
+    let ordered = measure_order(arguments, &mut postgres, &nats, &folder()?)?;
+    Ok(Measured { cores: machine.cores, ordered, subjects: all })
+}
+
+impl Measurements {
+    /// The middle one of the rounds with so many connections.
+    fn at(&self, connections: usize) -> Point {
+        let mut rounds: Vec<Point> =
+            self.games.iter().copied().filter(|point| point.connections == connections).collect();
+        rounds.sort_unstable_by(|one, other| one.games_per_second().total_cmp(&other.games_per_second()));
+        rounds.get(rounds.len() / 2).copied().unwrap_or_default()
     }
 
-    fn fitted(&self, arguments: &Arguments, report: &mut Report, machine: &Machine) -> anyhow::Result<Costs> {
-        let what = self.what;
-        let (read, check, client) = self.reads(arguments)?;
-        let mut points = Vec::new();
-        let mut client_us = client;
-        for connections in CONNECTIONS {
-            eprintln!("scaling: {what}, {connections} connections");
-            let crowd = arguments.crowd(connections);
-            crowd.play(self.node, Opposite::Arena, Until::Elapsed(arguments.round()? / 5))?;
-            let before = self.database_us()?;
-            let round = crowd.play(self.node, Opposite::Arena, Until::Elapsed(arguments.round()?))?;
-            let database_us = (self.database_us()? - before) as f64;
-            report.faults(format!("scaling, {what}, {connections} connections"), &round.faults);
-            client_us = round.client_us_per_request();
-            points.push(Point {
-                connections,
-                games_per_second: round.games as f64 / round.spent.seconds,
-                node_us_per_request: round.server_us_per_request(),
-                database_us_per_game: database_us / round.games.max(1) as f64,
-            });
+    fn store(&self) -> Store {
+        let stores = self.games.iter().any(|point| point.batches > 0.0);
+        let looks = self.games.iter().any(|point| point.looks > 0.0);
+        match (stores, looks) {
+            (false, _) => Store::Inside,
+            (true, false) => Store::Own,
+            (true, true) => Store::Shared,
         }
-        // Whether the model holds is seen where it wasn't fitted: at half the load, with games that come by themselves.
-        let rate = (points.iter().map(|point| point.games_per_second).fold(0.0, f64::max) / 2.0).round() as u64;
-        let rate = rate.max(1);
-        let open = paced::play(arguments.crowd(256), self.node, Opposite::Arena, rate, 5 * rate)?;
-        report.faults(format!("scaling, {what}, {rate} games/s"), &open.faults);
+    }
+}
 
-        let stored = self.database.is_some();
-        let start = Costs {
-            client: client_us,
-            read,
-            check: if stored { check.max(0.1) } else { 0.0 },
-            write: 20.0,
-            commit: 10.0,
-            batch: 20.0,
-            flush: machine.fdatasync_us,
-            trip: if stored { 100.0 } else { 0.0 },
+impl Measured {
+    /// A subject with these costs, and one player.
+    fn plan(&self, subject: &Measurements, costs: Costs) -> Plan {
+        Plan {
+            costs,
+            store: subject.store(),
+            writes_look: self.writes_look(),
+            ordered: self.ordered,
+            layout: Layout::OneMachine { cores: self.cores, nodes: subject.nodes },
+            load: Load::Closed(1),
+        }
+    }
+
+    /// Which share of the writes looks first: what is beyond the reads, where one player is alone and nobody else writes.
+    fn writes_look(&self) -> f64 {
+        let alone = self.subjects.iter().find(|subject| subject.nodes == 1 && subject.store() == Store::Shared);
+        let alone = alone.map(|subject| subject.at(1)).unwrap_or_default();
+        let share = (alone.looks / alone.games.max(1.0) - READS) / WRITES;
+        // There are looks that nobody has asked for, once a second.
+        (share.clamp(0.0, 1.0) * 10.0).round() / 10.0
+    }
+
+    /// What was measured, as what is to be simulated.
+    fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> Seen {
+        let point = subject.at(connections);
+        // A disk isn't always equally fast, above all one that is shared.
+        let plan = self.plan(subject, Costs { flush: point.sync_us(), ..costs });
+        let each = |all: f64| all / point.games.max(1.0);
+        Seen {
+            plan: Plan { load: Load::Closed(connections), ..plan },
+            games_per_second: point.games_per_second(),
+            per_game: PerGame {
+                looks: each(point.looks),
+                batches: each(point.batches),
+                worked_us: [point.client_us, point.node_us, point.database_us, point.nats_us].map(each),
+            },
+        }
+    }
+
+    /// The costs that these have in common.
+    fn fitted(&self, subjects: &[&Measurements]) -> Costs {
+        let of_reads = |value: fn(&Point) -> f64| {
+            median(subjects.iter().flat_map(|subject| &subject.reads).map(|point| value(point) / point.requests))
         };
-        let layout = Layout::OneMachine { cores: machine.cores, nodes: 1 };
-        let costs = fit(&points, layout, start, GAMES[0]);
-        for point in &points {
-            let told = simulate(costs, layout, Load::Closed(point.connections), GAMES[1]);
+        let points = subjects.iter().flat_map(|subject| FITTED.map(|connections| subject.at(connections)));
+        let syncs: Vec<f64> = points.map(|point| point.sync_us()).filter(|us| *us > 0.0).collect();
+        let flush = if syncs.is_empty() { START.flush } else { median(syncs) };
+        let start =
+            Costs { client: of_reads(|read| read.client_us), read: of_reads(|read| read.node_us), flush, ..START };
+        let mut free: Vec<Cost> = vec![
+            |costs| &mut costs.write,
+            |costs| &mut costs.batch_stored,
+            |costs| &mut costs.commit,
+            |costs| &mut costs.wake,
+            |costs| &mut costs.switch,
+        ];
+        let stores: Vec<Store> = subjects.iter().map(|subject| subject.store()).collect();
+        if stores.contains(&Store::Inside) {
+            free.push(|costs| &mut costs.flush);
+        } else {
+            free.push(|costs| &mut costs.batch);
+        }
+        if stores.contains(&Store::Shared) {
+            let more: [Cost; 3] = [|costs| &mut costs.look, |costs| &mut costs.look_stored, |costs| &mut costs.event];
+            free.extend(more);
+        }
+        let seen: Vec<Seen> = subjects
+            .iter()
+            .flat_map(|subject| FITTED.map(|connections| self.seen(subject, start, connections)))
+            .collect();
+        fit(&seen, start, &free, GAMES[0])
+    }
+
+    /// Simulates what was measured.
+    fn compare(&self, report: &mut Report, subject: &Measurements, costs: Costs) {
+        let what = &subject.what;
+        let kinds = [("", &FITTED[..]), (", not fitted", &FORETOLD[..])];
+        for (fitted, connections) in kinds.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| (kind, *one))) {
+            let seen = self.seen(subject, costs, connections);
+            let told = seen.simulated(costs, GAMES[1]);
+            let PerGame { looks, batches, worked_us: [_, nodes, database, _] } = seen.per_game;
+            let of_game = [
+                ("µs of the nodes", 0, told.node_us, nodes),
+                ("µs of the database", 0, told.database_us, database),
+                ("looks", 2, told.looks, looks),
+                ("batches", 2, told.batches, batches),
+            ];
+            // What doesn't exist there, or isn't counted, is 0.
+            let of_game = of_game.into_iter().filter(|(.., seen)| *seen > 0.0);
+            let of_game: Vec<String> =
+                of_game.map(|(what, digits, told, seen)| format!("{told:.digits$} {what} ({seen:.digits$})")).collect();
             report
-                .row(NAME, format!("{what}, {} connections: games/s, simulated", point.connections), told.games_per_second, "")
+                .row(
+                    NAME,
+                    format!("{what}, {}{fitted}: games/s, simulated", on(connections)),
+                    told.games_per_second,
+                    "",
+                )
                 .note(format!(
-                    "measured {:.0}; node {:.1} µs a request, measured {:.1}; database {:.0} µs a game, measured {:.0}; {:.1} commits a batch",
-                    point.games_per_second,
-                    costs.node_per_request(told.batch),
-                    point.node_us_per_request,
-                    costs.database_per_game(told.batch),
-                    point.database_us_per_game,
-                    told.batch,
+                    "measured {:.0}: {}; simulated (measured) per game: {}",
+                    seen.games_per_second,
+                    percent(told.games_per_second, seen.games_per_second),
+                    of_game.join(", ")
                 ));
         }
-        let told = simulate(costs, layout, Load::Open(rate as f64), GAMES[1]);
-        let measured = open.latencies.all().summary();
-        report
-            .row(NAME, format!("{what}, {rate} games/s, not fitted: p50, simulated"), told.latency.p50_us / 1e3, "ms")
-            .note(format!(
-                "measured {:.2} ms; p99 {:.1} ms, measured {:.1}",
-                measured.p50_us / 1e3,
-                told.latency.p99_us / 1e3,
-                measured.p99_us / 1e3
-            ));
-        for (name, value) in [
-            ("node, per read", costs.read),
-            ("database, per read", costs.check),
-            ("node, per write", costs.write),
-            ("stored, per commit", costs.commit),
-            ("stored, per batch", costs.batch),
-            ("disk, per batch", costs.flush),
-            ("on the way, per batch", costs.trip),
-        ] {
-            report.row(NAME, format!("{what}: {name}"), value, "µs");
+        if let Some(Paced { rate, p50_us, p99_us, sync_us }) = subject.paced {
+            let flush = if sync_us > 0.0 { sync_us } else { costs.flush };
+            let plan = Plan { load: Load::Open(rate), ..self.plan(subject, Costs { flush, ..costs }) };
+            let told = simulate(plan, GAMES[1]);
+            report
+                .row(
+                    NAME,
+                    format!("{what}, {rate} games/s, not fitted: p50, simulated"),
+                    told.latency.p50_us / 1e3,
+                    "ms",
+                )
+                .note(format!(
+                    "measured {:.2} ms: {}; p99 {:.1} ms, measured {:.1}",
+                    p50_us / 1e3,
+                    percent(told.latency.p50_us, p50_us),
+                    told.latency.p99_us / 1e3,
+                    p99_us / 1e3
+                ));
         }
-        let points: Vec<_> = points.iter().map(|point| format!("{point:?}")).collect();
-        report.detail(NAME, what, json!({ "points": points, "costs": format!("{costs:?}") }));
-        Ok(costs)
-    }
-
-    /// What a read costs the node, the database and the client, in microseconds: the end of a game, read again and again.
-    fn reads(&self, arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
-        let address = self.node.address();
-        let invited = crew::alone(async {
-            let mut connection = Connection::open(address).await?;
-            let invited = psi::create(&mut connection, Opposite::Arena).await?;
-            for invite in &invited.invites {
-                psi::join(&mut connection, invite).await?;
-            }
-            Ok(invited)
-        })?;
-        let times = arguments.size(None, READS, READS / 10);
-        let before = self.database_us()?;
-        let spent = arguments.crowd(16).repeat(self.node, times, async move |connection, _| {
-            psi::sync(connection, &invited.id, &invited.invites[0]).await.map(drop)
-        })?;
-        let each = |us: f64| us / times as f64;
-        Ok((each(spent.server_cpu_us), each((self.database_us()? - before) as f64), each(spent.client_cpu_us)))
     }
 }
 
-/// The costs with which a simulation comes nearest to what was measured: from some costs on, each is made larger and smaller as
-/// long as that helps, in smaller and smaller steps.
-fn fit(points: &[Point], layout: Layout, start: Costs, games: u64) -> Costs {
-    let stored = start.trip > 0.0;
-    let free: [fn(&mut Costs) -> &mut f64; 4] = [
-        |costs| &mut costs.write,
-        |costs| &mut costs.commit,
-        |costs| &mut costs.batch,
-        if stored { |costs| &mut costs.trip } else { |costs| &mut costs.flush },
-    ];
-    let distance = |costs: Costs| -> f64 {
-        let of_point = |point: &Point| {
-            let told = simulate(costs, layout, Load::Closed(point.connections), games);
-            let off = |told: f64, measured: f64| (told / measured).ln().powi(2);
-            let mut distance = off(told.games_per_second, point.games_per_second)
-                + off(costs.node_per_request(told.batch), point.node_us_per_request);
-            if stored {
-                distance += off(costs.database_per_game(told.batch), point.database_us_per_game);
-            }
-            distance
-        };
-        points.iter().map(of_point).sum()
+fn on(connections: usize) -> String {
+    format!("{connections} connection{}", if connections == 1 { "" } else { "s" })
+}
+
+/// How far something that was told is from what was seen.
+fn percent(told: f64, seen: f64) -> String {
+    format!("{:+.0} %", (told / seen - 1.0) * 100.0)
+}
+
+fn tell_costs(report: &mut Report, name: &str, costs: &Costs, store: Store) {
+    let mut tell = |what: &str, value: f64| {
+        report.row(NAME, format!("{name}: {what}"), value, "µs");
     };
-    let (mut best, mut least) = (start, distance(start));
-    for step in [2.0, 1.4, 1.2, 1.1, 1.05, 1.02] {
-        let mut better = true;
-        while better {
-            better = false;
-            for cost in free {
-                for factor in [step, 1.0 / step] {
-                    let mut tried = best;
-                    *cost(&mut tried) *= factor;
-                    let off = distance(tried);
-                    if off < least * 0.999 {
-                        (best, least, better) = (tried, off, true);
-                    }
-                }
-            }
-        }
+    tell("client, per request", costs.client);
+    tell("node, per read", costs.read);
+    tell("node, per write", costs.write);
+    tell("stored, per batch", costs.batch_stored);
+    tell("stored, per commit", costs.commit);
+    if store != Store::Inside {
+        tell("node, per batch", costs.batch);
     }
-    best
+    if store == Store::Shared {
+        tell("node, per look", costs.look);
+        tell("database, per look", costs.look_stored);
+        tell("NATS, per batch", costs.event);
+    }
+    tell("disk, per batch", costs.flush);
+    tell("an idle core, until it works", costs.wake);
+    tell("a thread that has slept, in addition", costs.switch);
 }
 
-/// What a cluster with these costs does, of machines that are like this one: nodes with 4 cores, and a database with more and more.
-fn foretell(report: &mut Report, costs: Costs) {
-    // Between machines of one data centre.
-    let costs = Costs { trip: 2.0 * costs.trip.max(250.0), ..costs };
-    for database_cores in [4, 8, 16, 32, 64] {
-        let of = |nodes: usize| Layout::Apart { nodes, node_cores: 4, database_cores };
+/// What a cluster with these costs does, of machines that are like this one: nodes with 4 cores, and a database with more and more. The
+/// disk is another one, since that of a database is chosen.
+fn foretell(report: &mut Report, plan: &Plan) {
+    let sync_us = SYNCS[0];
+    for database_cores in DATABASE_CORES {
+        eprintln!("scaling: {WANTED} games/s, database with {database_cores} cores");
+        let of = |nodes: usize, load: Load| {
+            let layout = Layout::Apart { nodes, node_cores: NODE_CORES, database_cores, way: WAY };
+            let costs = Costs { flush: sync_us, ..plan.costs };
+            simulate(Plan { costs, layout, load, ..*plan }, GAMES[1])
+        };
         let enough = NODES.into_iter().find_map(|nodes| {
-            let told = simulate(costs, of(nodes), Load::Open(WANTED), GAMES[1]);
+            let told = of(nodes, Load::Open(WANTED));
             let in_time = told.latency.p99_us / 1e3 <= IN_TIME && told.games_per_second > 0.98 * WANTED;
             in_time.then_some((nodes, told))
         });
-        let what = format!("{WANTED} games/s, database with {database_cores} cores: nodes of 4 cores");
+        let what = format!(
+            "{WANTED} games/s, database with {database_cores} cores, a sync of {sync_us} µs: nodes of {NODE_CORES} cores"
+        );
         match enough {
-            Some((nodes, told)) => report.row(NAME, what, nodes as f64, "").note(format!(
-                "p50 {:.1} ms, p99 {:.1} ms; busy: nodes {:.0} %, database {:.0} %, disk {:.0} %; {:.1} commits a batch",
-                told.latency.p50_us / 1e3,
-                told.latency.p99_us / 1e3,
-                told.nodes_busy * 100.0,
-                told.database_busy * 100.0,
-                told.disk_busy * 100.0,
-                told.batch
-            )),
+            Some((nodes, told)) => report.row(NAME, what, nodes as f64, "").note(told_of(&told)),
             None => {
-                let told = simulate(costs, of(64), Load::Closed(4_096), GAMES[1]);
-                report.row(NAME, what, 0.0, "").note(format!(
-                    "not with any number: 64 nodes play {:.0} games/s; busy: nodes {:.0} %, database {:.0} %, disk {:.0} %",
+                let told = of(MANY, Load::Closed(4_096));
+                let note = format!(
+                    "not with any number: {MANY} play {:.0} games/s; {}",
                     told.games_per_second,
-                    told.nodes_busy * 100.0,
-                    told.database_busy * 100.0,
-                    told.disk_busy * 100.0
-                ))
+                    told_of(&told)
+                );
+                report.row(NAME, what, 0.0, "").note(note)
             }
         };
+    }
+    // Where it ends if cores aren't scarce, by the disk.
+    for flush in SYNCS {
+        let costs = Costs { flush, ..plan.costs };
+        let layout = Layout::Apart { nodes: MANY, node_cores: NODE_CORES, database_cores: 64, way: WAY };
+        let told = simulate(Plan { costs, layout, load: Load::Closed(4_096), ..*plan }, 2 * GAMES[1]);
+        let what = format!("{MANY} nodes, database with 64 cores, 4096 connections, a sync of {flush} µs: games/s");
+        report.row(NAME, what, told.games_per_second, "").note(told_of(&told));
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Games that are simulated at a time: the fewest with which a batch is as large as it gets.
-    const FEW: u64 = 1_500;
-
-    #[test]
-    fn costs_are_found_again_from_what_they_cause() {
-        let costs = Costs {
-            client: 11.0,
-            read: 9.0,
-            check: 30.0,
-            write: 18.0,
-            commit: 40.0,
-            batch: 150.0,
-            flush: 90.0,
-            trip: 140.0,
-        };
-        let layout = Layout::OneMachine { cores: 2, nodes: 1 };
-        let points = CONNECTIONS.map(|connections| {
-            let told = simulate(costs, layout, Load::Closed(connections), FEW);
-            Point {
-                connections,
-                games_per_second: told.games_per_second,
-                node_us_per_request: costs.node_per_request(told.batch),
-                database_us_per_game: costs.database_per_game(told.batch),
-            }
-        });
-        let start = Costs { write: 20.0, commit: 10.0, batch: 20.0, trip: 100.0, ..costs };
-        let found = fit(&points, layout, start, FEW);
-        for (found, truth) in [(found.write, 18.0), (found.commit, 40.0), (found.batch, 150.0), (found.trip, 140.0)] {
-            assert!((found / truth - 1.0_f64).abs() < 0.15, "{found} instead of {truth}");
-        }
-    }
+/// What a cluster is like, in words.
+fn told_of(told: &Outcome) -> String {
+    format!(
+        "p50 {:.1} ms, p99 {:.1} ms, mean {:.1} ms; busy: nodes {:.0} %, database {:.0} %, the order of the journal {:.0} %; \
+         {:.0} commits a batch",
+        told.latency.p50_us / 1e3,
+        told.latency.p99_us / 1e3,
+        told.mean_us / 1e3,
+        told.nodes_busy * 100.0,
+        told.database_busy * 100.0,
+        told.order_busy * 100.0,
+        WRITES / told.batches,
+    )
 }

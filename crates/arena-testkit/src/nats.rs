@@ -61,6 +61,12 @@ impl NatsServer {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// The server's process.
+    pub fn pid(&self) -> u32 {
+        let file = fs::read_to_string(self.folder.join("pid")).expect("it runs");
+        file.trim().parse().expect("a process id")
+    }
+
     /// Kills the server, whoever is connected. What JetStream has stored stays, until it is started again or dropped.
     pub fn stop(&mut self) {
         self.end(true);
@@ -74,7 +80,8 @@ impl NatsServer {
             false => String::new(),
         };
         let config = self.folder.join("nats.conf");
-        let text = format!("listen: \"127.0.0.1:{}\"\n{jetstream}{}\n", self.port, self.settings);
+        let pid = format!("pid_file: {:?}\n", self.folder.join("pid").display().to_string());
+        let text = format!("listen: \"127.0.0.1:{}\"\n{jetstream}{pid}{}\n", self.port, self.settings);
         fs::write(&config, text).expect("a file");
         let log = self.folder.join("log");
         let mut watcher = Command::new("sh");

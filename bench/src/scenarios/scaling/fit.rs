@@ -1,0 +1,198 @@
+//! The costs with which a simulation comes nearest to what was measured.
+//!
+//! Nearest in the sense of least squares of logarithms, so that ten per cent count the same everywhere; found as Levenberg and
+//! Marquardt do it: from some costs on, a little more of each shows where to go, and how far is tried out.
+
+use crate::simulation::{Costs, Outcome, Plan, simulate};
+
+/// What was measured of a plan, in the units of [`Outcome`]. What is 0 wasn't.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// What was measured. Its costs are those that are sought, but for the disk, which was watched.
+    pub plan: Plan,
+    /// Games that ended, per second.
+    pub games_per_second: f64,
+    /// Of each game.
+    pub per_game: PerGame,
+}
+
+/// What each game has caused.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PerGame {
+    /// Looks at the journal.
+    pub looks: f64,
+    /// Batches.
+    pub batches: f64,
+    /// Processor time of clients, nodes, the database and NATS, in microseconds.
+    pub worked_us: [f64; 4],
+}
+
+/// One of the costs.
+pub type Cost = fn(&mut Costs) -> &mut f64;
+
+/// Steps towards the nearest.
+const STEPS: usize = 20;
+
+/// How much larger a cost is made to see what that does: much at first, as long as it is far away. As a logarithm.
+const LARGER: [f64; 2] = [0.25, 0.1];
+
+/// The furthest that a cost goes in one step, as a logarithm.
+const FURTHEST: f64 = 1.5;
+
+impl Seen {
+    /// The simulation of what was measured, with these costs.
+    pub fn simulated(&self, costs: Costs, games: u64) -> Outcome {
+        simulate(Plan { costs: Costs { flush: self.flush(costs), ..costs }, ..self.plan }, games)
+    }
+
+    /// How long the disk took, if that was watched.
+    fn flush(&self, costs: Costs) -> f64 {
+        if self.plan.costs.flush > 0.0 { self.plan.costs.flush } else { costs.flush }
+    }
+
+    /// How far a simulation is from what was measured, one by one. Games per second are what it is about; how often something is
+    /// shared follows from who waits for whom more than from what it costs.
+    fn off(&self, costs: Costs, games: u64) -> [f64; 7] {
+        let told = self.simulated(costs, games);
+        let PerGame { looks, batches, worked_us: [clients, nodes, database, nats] } = self.per_game;
+        let pairs = [
+            (3.0, told.games_per_second, self.games_per_second),
+            (1.0, told.client_us, clients),
+            (1.0, told.node_us, nodes),
+            (1.0, told.database_us, database),
+            (0.3, told.nats_us, nats),
+            (0.3, told.looks, looks),
+            (0.3, told.batches, batches),
+        ];
+        pairs.map(|(weight, told, seen)| if told > 0.0 && seen > 0.0 { weight * (told / seen).ln() } else { 0.0 })
+    }
+}
+
+/// Costs with which `seen` is simulated best, so many games at a time: from `start` on, those that are `free` change.
+pub fn fit(seen: &[Seen], start: Costs, free: &[Cost], games: u64) -> Costs {
+    let off = |costs: Costs| -> Vec<f64> { seen.iter().flat_map(|seen| seen.off(costs, games)).collect() };
+    let (mut best, mut rest) = (start, off(start));
+    // Between the direction in which it gets better fastest, and the length of step that would be right if all were straight.
+    let mut damping = 0.3;
+    for step in 0..STEPS {
+        let larger = LARGER[usize::from(step > 4)];
+        let slopes: Vec<Vec<f64>> = free
+            .iter()
+            .map(|cost| {
+                let mut more = best;
+                *cost(&mut more) *= larger.exp();
+                off(more).iter().zip(&rest).map(|(more, rest)| (more - rest) / larger).collect()
+            })
+            .collect();
+        let mut nearer = false;
+        for _ in 0..4 {
+            let rows = slopes.iter().enumerate().map(|(place, slope)| {
+                let mut row: Vec<f64> = slopes.iter().map(|other| dot(slope, other)).collect();
+                row[place] += damping * (0.05 + row[place]);
+                row.push(-dot(slope, &rest));
+                row
+            });
+            let mut tried = best;
+            for (cost, way) in free.iter().zip(solve(rows.collect())) {
+                *cost(&mut tried) *= way.clamp(-FURTHEST, FURTHEST).exp();
+            }
+            let left = off(tried);
+            if dot(&left, &left) < dot(&rest, &rest) {
+                (best, rest, nearer) = (tried, left, true);
+                damping = f64::max(damping / 3.0, 1e-3);
+                break;
+            }
+            damping *= 4.0;
+        }
+        if !nearer && step > 4 {
+            break;
+        }
+    }
+    best
+}
+
+fn dot(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(one, other)| one * other).sum()
+}
+
+/// Solves linear equations, each of which is a row of factors and what they come to. They are damped, so there is a solution.
+fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
+    let size = rows.len();
+    for place in 0..size {
+        let steepest = (place..size).max_by(|one, other| rows[*one][place].abs().total_cmp(&rows[*other][place].abs()));
+        rows.swap(place, steepest.unwrap_or(place));
+        let (above, below) = rows.split_at_mut(place + 1);
+        let pivot = &above[place];
+        for row in below {
+            let factor = row[place] / pivot[place];
+            row.iter_mut().zip(pivot).skip(place).for_each(|(one, other)| *one -= factor * other);
+        }
+    }
+    let mut solution = vec![0.0; size];
+    for place in (0..size).rev() {
+        let row = &rows[place];
+        solution[place] = (row[size] - dot(&row[place + 1..size], &solution[place + 1..])) / row[place];
+    }
+    solution
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{Layout, Load, Store};
+
+    /// Games that are simulated at a time: few, since a test isn't optimised.
+    const FEW: u64 = 400;
+
+    #[test]
+    fn equations_are_solved() {
+        let solution = solve(vec![vec![0.0, 2.0, 6.0], vec![1.0, 1.0, 5.0]]);
+        assert_eq!(solution, [2.0, 3.0]);
+    }
+
+    #[test]
+    fn costs_are_found_again_from_what_they_cause() {
+        let costs = Costs {
+            client: 11.0,
+            read: 9.0,
+            write: 60.0,
+            look: 25.0,
+            look_stored: 30.0,
+            batch: 60.0,
+            batch_stored: 150.0,
+            commit: 40.0,
+            event: 20.0,
+            flush: 90.0,
+            wake: 20.0,
+            switch: 10.0,
+        };
+        let seen: Vec<Seen> = [1, 4, 32]
+            .map(|connections| {
+                let plan = Plan {
+                    costs,
+                    store: Store::Shared,
+                    writes_look: 1.0,
+                    ordered: 0.25,
+                    layout: Layout::OneMachine { cores: 2, nodes: 1 },
+                    load: Load::Closed(connections),
+                };
+                let told = simulate(plan, FEW);
+                let worked_us = [told.client_us, told.node_us, told.database_us, told.nats_us];
+                let per_game = PerGame { looks: told.looks, batches: told.batches, worked_us };
+                Seen { plan, games_per_second: told.games_per_second, per_game }
+            })
+            .to_vec();
+        let start = Costs { write: 150.0, batch_stored: 300.0, ..costs };
+        let free: [Cost; 2] = [|costs| &mut costs.write, |costs| &mut costs.batch_stored];
+        let found = fit(&seen, start, &free, FEW);
+        for cost in free {
+            let (found, truth) = (*cost(&mut found.clone()), *cost(&mut costs.clone()));
+            assert!((found / truth - 1.0).abs() < 0.15, "{found} instead of {truth}");
+        }
+        // What one costs too much another may cost too little, as long as the same follows; here too, where nothing was fitted.
+        let of = |costs| simulate(Plan { costs, load: Load::Closed(12), ..seen[0].plan }, FEW).games_per_second;
+        let (told, truth, before) = (of(found), of(costs), of(start));
+        assert!((told / truth - 1.0).abs() < 0.03, "{told} instead of {truth} games/s, and {before} before");
+        assert!((before / truth - 1.0).abs() > 0.1, "{before} instead of {truth} games/s before anything was fitted");
+    }
+}
