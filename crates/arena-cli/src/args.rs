@@ -1,5 +1,5 @@
-//! The arguments of the `arena` binary: every verb, its options, and the help that people read. Those of `arena admin` are in
-//! `args/admin.rs`.
+//! The arguments of the `arena` binary: every verb, its options, and the help that people read. What a verb takes is in a file of its
+//! own, those that go together in one.
 
 mod admin;
 mod agent;
@@ -9,14 +9,13 @@ mod matches;
 mod play;
 mod rate;
 mod replay;
+mod serve;
+mod sessions;
 mod tournament;
+mod users;
 mod worker;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use serde_json::{Map, Value};
+use clap::{Args, Parser, Subcommand};
 
 use crate::exit::EXIT_CODES;
 use crate::output::Style;
@@ -29,9 +28,12 @@ pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ServeArgs as ReplayServeArgs, ShowArgs};
+pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
+pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
 pub use tournament::{
     FleetArgs, FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb,
 };
+pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 
 /// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
@@ -355,303 +357,6 @@ Examples:
     },
 }
 
-/// Options of `arena serve`.
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// Where to listen.
-    #[command(flatten)]
-    pub listen: ListenArgs,
-    /// Folder of the store, of secrets and of tournaments [default: arena-data]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// Keep the store in this Postgres database instead: postgres://user:password@host:port/database?sslmode=require
-    #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
-    pub database_url: Option<String>,
-    /// Share the database with other arenas that are started so: any of them serves any request.
-    #[arg(long)]
-    pub shared: bool,
-    /// The same, and tell each other over this NATS server what is new, at once: nats://user:password@host:port, or tls://…
-    #[arg(long, value_name = "URL", env = "NATS_URL", hide_env_values = true)]
-    pub nats_url: Option<String>,
-    /// Make players prove who they are: joins are signed, and answered with a key for everything after.
-    #[arg(long)]
-    pub auth: bool,
-    /// Play tournaments between bots, as the section [tournaments] of the settings file allows it.
-    #[arg(long)]
-    pub tournaments: bool,
-    /// A folder that is a challenge (challenge.json, and index.ts or index.js), or a folder of such folders; may be repeated. They are
-    /// watched, and loaded again when they change.
-    #[arg(long, value_name = "DIR")]
-    pub challenges: Vec<PathBuf>,
-    /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// What is logged to stderr.
-    #[command(flatten)]
-    pub log: LogArgs,
-}
-
-/// Options of `arena demo`.
-#[derive(Debug, Args)]
-pub struct DemoArgs {
-    /// Where to listen.
-    #[command(flatten)]
-    pub listen: ListenArgs,
-    /// Folder of the store, kept afterwards [default: a temporary one]
-    #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
-    /// Games of the first burst.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
-    pub games: u32,
-    /// Seconds between the games that follow.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub pace: u64,
-    /// Exit after the first burst.
-    #[arg(long)]
-    pub once: bool,
-    /// What is logged to stderr.
-    #[command(flatten)]
-    pub log: LogArgs,
-}
-
-/// Where a server listens.
-#[derive(Debug, Args)]
-pub struct ListenArgs {
-    /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:3001]
-    #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
-    pub listen: Option<SocketAddr>,
-    /// Port to listen on, if --listen doesn't say.
-    #[arg(long, env = "PORT", value_name = "PORT")]
-    pub port: Option<u16>,
-    /// Allow an address that other machines can reach. They are believed to be whoever they say they are.
-    #[arg(long)]
-    pub trust_network: bool,
-}
-
-/// What a server logs.
-#[derive(Debug, Args)]
-pub struct LogArgs {
-    /// Form of the log on stderr.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
-    pub log_format: LogFormat,
-    /// Least severe level to log, or a list such as info,arena_engine=debug [default: info; demo: warn]
-    #[arg(long = "log", env = "ARENA_LOG", value_name = "LEVEL")]
-    pub level: Option<String>,
-}
-
-/// Form of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// Lines for people.
-    Text,
-    /// A JSON object per line.
-    Json,
-}
-
-/// What can be done with challenges.
-#[derive(Debug, Subcommand)]
-pub enum ChallengesVerb {
-    /// Print what can be played: rules, methods, number of players, options of sessions.
-    #[command(after_help = "\
-Examples:
-  arena challenges metadata
-  arena challenges metadata psi")]
-    Metadata {
-        /// One challenge type only, such as psi.
-        name: Option<String>,
-    },
-    /// List sessions, newest first.
-    #[command(after_help = "\
-Examples:
-  arena challenges list
-  arena challenges list psi --status ended --limit 5")]
-    List {
-        /// Of one challenge type only.
-        name: Option<String>,
-        /// In one state only.
-        #[arg(long, value_enum)]
-        status: Option<StatusFilter>,
-        /// At most so many (the server allows up to 100).
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
-        /// Leave out so many of the newest.
-        #[arg(long, value_name = "N")]
-        offset: Option<u64>,
-    },
-    /// Create a session; the answer holds an invite for each player.
-    #[command(after_help = "\
-Examples:
-  arena challenges create psi
-  arena challenges create psi --options '{\"setSize\": 5}'
-  arena challenges metadata psi      among the rest, its options: what each is for, its default and bounds")]
-    Create {
-        /// The challenge type, such as psi.
-        name: String,
-        /// Options for this session. Which there are, and what they may be, `arena challenges metadata NAME` says.
-        #[arg(long, value_name = "JSON", value_parser = json_object)]
-        options: Option<Map<String, Value>>,
-    },
-    /// Take the seat of an invite. The answer holds the session's id.
-    #[command(after_help = "\
-Examples:
-  arena challenges join inv_0192d4c8-…
-  arena challenges join inv_0192d4c8-… --user-id ada
-  arena challenges join inv_0192d4c8-… --sign            signed with your only key
-  arena challenges join inv_0192d4c8-… --sign USER_ID    with one of several
-  arena challenges join inv_0192d4c8-… --sign my.key
-
-Where an arena asks who you are, the answer holds a sessionKey. It stands for your seat from then on:
-give it as --auth, or in ARENA_AUTH.")]
-    Join {
-        /// The invite.
-        invite: String,
-        /// Who you are, for scores; the others learn it when the game has ended.
-        #[arg(long, value_name = "ID")]
-        user_id: Option<String>,
-        /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
-        #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
-        sign: Option<Option<String>>,
-    },
-    /// Read what the operator says: your private information, the state of play, the result.
-    #[command(after_help = "\
-Examples:
-  arena challenges sync ID --from inv_…
-  arena challenges sync ID --from inv_… --index 4 --wait 20    wait for message 4")]
-    Sync(SyncArgs),
-    /// Act: send the operator a message.
-    #[command(after_help = "\
-Examples:
-  arena challenges send ID guess '142, 377, 801' --from inv_…
-  arena challenges send ID guess --from inv_… -- '--anything, even if it looks like an option'")]
-    Send {
-        /// The session.
-        id: String,
-        /// The action, one of the challenge's methods.
-        method: String,
-        /// What the action needs.
-        #[arg(allow_hyphen_values = true)]
-        content: String,
-    },
-}
-
-/// What can be done with identities.
-#[derive(Debug, Subcommand)]
-pub enum IdentityVerb {
-    /// Make a key pair. Its user id is the hash of the public key; who has the private one is that user.
-    #[command(after_help = "\
-Examples:
-  arena identity new                ~/.arena/keys/USER_ID.pub and USER_ID.key
-  arena identity new --out keys     the same in another folder")]
-    New {
-        /// Folder for the two files [default: ~/.arena/keys]
-        #[arg(long, value_name = "DIR")]
-        out: Option<PathBuf>,
-    },
-    /// List the keys in ~/.arena/keys.
-    #[command(after_help = "\
-Examples:
-  arena identity list")]
-    List,
-}
-
-/// What can be done with users.
-#[derive(Debug, Subcommand)]
-pub enum UsersVerb {
-    /// Print profiles: one, or all.
-    #[command(after_help = "\
-Examples:
-  arena users get
-  arena users get ada")]
-    Get {
-        /// One user only.
-        id: Option<String>,
-    },
-    /// Change a profile. What isn't given stays; an empty text takes back what was there.
-    #[command(after_help = "\
-Examples:
-  arena users update --username Ada --user-id ada
-  arena users update --model engine-1 --sign             of your only key, where an arena asks who you are
-  arena users update --model engine-1 --sign USER_ID     of one of several
-  arena users update --model '' --user-id ada")]
-    Update {
-        /// The name to be shown.
-        #[arg(long, value_name = "NAME", required_unless_present = "model")]
-        username: Option<String>,
-        /// What plays, such as the name of a language model.
-        #[arg(long, value_name = "MODEL")]
-        model: Option<String>,
-        /// Whose profile.
-        #[arg(long, value_name = "ID")]
-        user_id: Option<String>,
-        /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
-        #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
-        sign: Option<Option<String>>,
-    },
-}
-
-/// What can be done with the chat.
-#[derive(Debug, Subcommand)]
-pub enum ChatVerb {
-    /// Say something to the others in a session, or to one of them.
-    #[command(after_help = "\
-Examples:
-  arena chat send ID 'shall we compare notes?' --from inv_…
-  arena chat send ID 'between us two' --to inv_… --from inv_…
-  arena chat send ID --from inv_… -- '--anything, even if it looks like an option'")]
-    Send {
-        /// The session.
-        id: String,
-        /// What to say.
-        #[arg(allow_hyphen_values = true)]
-        text: String,
-        /// Say it to this player only.
-        #[arg(long, value_name = "ID")]
-        to: Option<String>,
-    },
-    /// Read the chat of a session.
-    #[command(after_help = "\
-Examples:
-  arena chat sync ID --from inv_…
-  arena chat sync ID --from inv_… --index 2 --wait 20    wait for message 2
-  arena chat sync invites           invites that wait for an opponent")]
-    Sync(SyncArgs),
-}
-
-/// Which messages to read.
-#[derive(Debug, Args)]
-pub struct SyncArgs {
-    /// The session; challenge_ID names the operator's channel.
-    pub id: String,
-    /// From this message on; the first is 1.
-    #[arg(long, value_name = "N")]
-    pub index: Option<u64>,
-    /// Wait up to so many seconds until there is something.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(0..=50))]
-    pub wait: Option<u8>,
-}
-
-/// States in which a session may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StatusFilter {
-    /// Waiting for players.
-    Open,
-    /// Being played.
-    Active,
-    /// Over.
-    Ended,
-}
-
-impl StatusFilter {
-    /// The wire's word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StatusFilter::Open => "open",
-            StatusFilter::Active => "active",
-            StatusFilter::Ended => "ended",
-        }
-    }
-}
-
 /// Address of an arena, without the slash at its end.
 fn base_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
@@ -669,14 +374,6 @@ fn header_text(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("a key has no spaces and is plain ASCII".to_owned()),
     }
-}
-
-fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:3001 or [::1]:0".to_owned())
-}
-
-fn json_object(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
 #[cfg(test)]
