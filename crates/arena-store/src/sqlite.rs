@@ -7,7 +7,8 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Status, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -35,6 +36,10 @@ const FILE: &str = "arena.sqlite3";
 
 /// How long to wait for somebody else who uses the database, with another program.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a start waits for an arena that is ending in the same folder. Also, whatever the last one was just starting when it ended
+/// holds its lock until it has begun.
+const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
 /// Most connections that are kept for the next readers; about as many as ever read at the same time.
 const IDLE_READERS: usize = 32;
@@ -354,15 +359,19 @@ impl FolderLock {
             .write(true)
             .open(folder.join("arena.lock"))
             .map_err(refuse)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                let _ = lock.read_to_string(&mut holder);
-                let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
-                return Err(StoreError::InUse { folder: folder.display().to_string(), holder });
+        let until = Instant::now() + WAIT_FOR_LOCK;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
+                Err(TryLockError::WouldBlock) => {
+                    let mut holder = String::new();
+                    let _ = lock.read_to_string(&mut holder);
+                    let holder = if holder.trim().is_empty() { "unknown".to_owned() } else { holder.trim().to_owned() };
+                    return Err(StoreError::InUse { folder: folder.display().to_string(), holder });
+                }
+                Err(TryLockError::Error(error)) => return Err(refuse(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(refuse(error)),
         }
         lock.set_len(0).map_err(refuse)?;
         lock.rewind().map_err(refuse)?;

@@ -6,7 +6,9 @@ use arena_model::{
     Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Script, SeatUsage,
     Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
 };
-use arena_store::{AuditEntry, Change, Commit, CommitError, NewAnswer, SessionFilter, SessionNo, Store, StoreError};
+use arena_store::{
+    AuditEntry, Change, Commit, CommitError, FolderLock, NewAnswer, SessionFilter, SessionNo, Store, StoreError,
+};
 use serde_json::json;
 
 mod administration;
@@ -284,4 +286,16 @@ fn a_folder_belongs_to_one_store_at_a_time() {
     }
     drop(first);
     Store::open(folder.path(), Scoring::default()).expect("it is free again");
+}
+
+#[test]
+fn who_comes_while_another_one_is_ending_waits() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let first = FolderLock::take(folder.path()).expect("nobody has it");
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(first);
+    });
+    FolderLock::take(folder.path()).expect("the other one ends");
+    ending.join().expect("it ends");
 }
