@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arena_model::GameType;
 
@@ -243,14 +245,22 @@ fn read(path: &Path) -> Result<(Record, u64), JournalError> {
     Ok((record, length))
 }
 
+/// How long a folder is waited for that another process has. An agent that was just being started when its runner ended holds the
+/// runner's lock until it has begun.
+const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
+
 /// Makes a folder this process' own.
 fn lock(folder: &Path) -> Result<File, JournalError> {
     let cannot = |source: io::Error| JournalError::Read { path: folder.to_owned(), source };
     let lock = File::open(folder).map_err(cannot)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
-        Err(TryLockError::Error(error)) => Err(cannot(error)),
+    let until = Instant::now() + WAIT_FOR_LOCK;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Locked(folder.to_owned())),
+            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+        }
     }
 }
 
