@@ -43,8 +43,12 @@ const FORGET_AGAIN: Duration = Duration::from_secs(60);
 const REMEMBER_MS: i64 = 10 * 60 * 1000;
 
 /// Longest time that transitions gather. Batches that had to wait for other nodes' would wait again: what gathers meanwhile is
-/// written with them, and the nodes' batches are fewer. As long as the last ones waited, by and by; alone, not at all.
+/// written with them, and the nodes' batches are fewer, each of which costs the database most of a millisecond. By and by about three
+/// times as long as the last ones waited; then they hardly wait any more. Alone, not at all.
 const LONGEST_GATHER: Duration = Duration::from_millis(5);
+
+/// Transitions of a batch from which on it is worthwhile to gather more.
+const FEW: usize = 4;
 
 /// How long a batch may take until the database counts as lost: longer than it lets a statement run.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -502,7 +506,9 @@ impl State {
         let written = write_batch(&holder, &transitions, &counting, self.numbers);
         let written = tokio::time::timeout(PATIENCE, written).await.unwrap_or(Err(Failure::Unsure))?;
         self.numbers = written.numbers;
-        self.gather = ((self.gather + written.waited) / 2).min(LONGEST_GATHER);
+        // Who is alone in its batch, or nearly, has nothing to gather.
+        let worthwhile = if batch.len() < FEW { Duration::ZERO } else { 3 * written.waited };
+        self.gather = ((self.gather + worthwhile) / 2).min(LONGEST_GATHER);
         self.show(written.effects);
         Ok(written.done)
     }
