@@ -31,9 +31,13 @@ pub const WRITES: f64 = 7.0;
 /// Commits that a writer takes in one batch, at most.
 const LARGEST_BATCH: usize = 1024;
 
-/// A writer lets commits gather as long as its last batches have waited for the order of the journal, by and by: between these times,
-/// in microseconds.
+/// A writer lets commits gather as its last batches have waited for the order of the journal, by and by: between these times, in
+/// microseconds.
 const GATHER: [f64; 2] = [1_000.0, 5_000.0];
+
+/// How many times as long, and the commits of a batch from which on it does.
+const GATHER_TIMES: f64 = 3.0;
+const GATHER_FROM: usize = 4;
 
 /// Whoever works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -542,7 +546,9 @@ impl World {
             return;
         }
         if let Some((node, since)) = self.waiting.pop_front() {
-            self.gather[node] = f64::midpoint(self.gather[node], self.now - since).min(GATHER[1]);
+            let few = self.batches[node].under_way.len() < GATHER_FROM;
+            let worthwhile = if few { 0.0 } else { GATHER_TIMES * (self.now - since) };
+            self.gather[node] = f64::midpoint(self.gather[node], worthwhile).min(GATHER[1]);
             self.ordering = Some(self.now);
             self.work(Who::Writer(node), self.stored(node).1, Done::Batch(node, Batch::Ordered));
         }
