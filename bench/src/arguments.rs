@@ -161,3 +161,15 @@ fn workspace() -> &'static Path {
     let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
     bench.parent().unwrap_or(bench)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

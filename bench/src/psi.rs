@@ -114,6 +114,18 @@ pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::
     create_of(if opposite == Opposite::Script { SCRIPT } else { "psi" }, connection, opposite).await
 }
 
+/// Creates a session of PSI and takes both seats, so that it is being played.
+///
+/// # Errors
+/// If the server refuses.
+pub async fn begin(connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
+    let invited = create(connection, opposite).await?;
+    for invite in &invited.invites {
+        join(connection, invite).await?;
+    }
+    Ok(invited)
+}
+
 /// Creates a session of any challenge of two.
 ///
 /// # Errors

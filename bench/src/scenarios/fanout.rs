@@ -30,6 +30,7 @@ const DELIVERIES_PER_SECOND: f64 = 210_000.0;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "fanout")]
 pub struct Options {
     /// Subscribers
@@ -221,11 +222,7 @@ impl Audience {
         let address = server.address();
         let Invited { id, invites } = crew::alone(async {
             let mut connection = Connection::open(address).await?;
-            let invited = psi::create(&mut connection, opposite).await?;
-            for invite in &invited.invites {
-                psi::join(&mut connection, invite).await?;
-            }
-            Ok(invited)
+            psi::begin(&mut connection, opposite).await
         })?;
         let target = match opposite {
             Opposite::Arena | Opposite::Script => "/api/chat/send",

@@ -17,6 +17,7 @@ const GAMES_PER_SECOND: f64 = 4_200.0;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "games")]
 pub struct Options {
     /// Connections, each a player of both seats; a row of measurements for each number

@@ -46,6 +46,7 @@ const PAGES: &[&str] = &["/api/stats"];
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "lists")]
 pub struct Options {
     /// Sessions in the store [default: 1000000; 20000 if quick]

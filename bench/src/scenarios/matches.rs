@@ -39,6 +39,7 @@ const SAMPLE: u64 = 32;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "matches")]
 pub struct Options {
     /// Exchanges in which nobody may lose on time, with every core busy [default: 1000000; 20000 if quick]

@@ -47,10 +47,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 fn prepare(arena: &Server) -> anyhow::Result<[Call; 2]> {
     crew::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
-        let Invited { id, invites } = psi::create(&mut connection, Opposite::Arena).await?;
-        for invite in &invites {
-            psi::join(&mut connection, invite).await?;
-        }
+        let Invited { id, invites } = psi::begin(&mut connection, Opposite::Arena).await?;
         let from = &invites[0];
         let tool = |name: &str, arguments: serde_json::Value| {
             let params = json!({ "name": name, "arguments": arguments });

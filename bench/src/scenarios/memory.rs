@@ -24,6 +24,7 @@ const FLAT_KIB_PER_THOUSAND: f64 = 8.0;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "memory")]
 pub struct Options {
     /// Games that are played to the end [default: 100000; 6000 if quick]

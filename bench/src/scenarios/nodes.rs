@@ -36,6 +36,7 @@ const SPEAKERS: usize = 64;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "nodes")]
 pub struct Options {
     /// Connections that play
@@ -178,11 +179,7 @@ fn listen(
         let mut connection = Connection::open(here).await?;
         let mut sessions = Vec::with_capacity(SESSIONS);
         for _ in 0..SESSIONS {
-            let invited = psi::create(&mut connection, Opposite::Arena).await?;
-            for invite in &invited.invites {
-                psi::join(&mut connection, invite).await?;
-            }
-            sessions.push(invited);
+            sessions.push(psi::begin(&mut connection, Opposite::Arena).await?);
         }
         Ok(sessions)
     })?;

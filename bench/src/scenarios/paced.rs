@@ -28,6 +28,7 @@ const REACHED: f64 = 0.98;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "paced")]
 pub struct Options {
     /// Games started per second

@@ -32,6 +32,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "plies")]
 pub struct Options {
     /// Games of chess in sessions, each in turn with matches [default: 20; 3 if quick]

@@ -75,6 +75,7 @@ const START: Costs = Costs {
 
 /// Options of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "scaling")]
 pub struct Options {
     /// The report of an earlier run as JSON: fits to what was measured there, and measures nothing

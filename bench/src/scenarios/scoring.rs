@@ -37,6 +37,7 @@ const BOARDS: &[&str] = &[
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "scoring")]
 pub struct Options {
     /// Players on the boards [default: 100000; 5000 if quick]

@@ -37,6 +37,7 @@ const TURNS: usize = 30;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "tail")]
 pub struct Options {
     /// Messages of the long channel [default: 100000; 20000 if quick]
@@ -130,11 +131,7 @@ fn channel_of(fillers: Crowd, arena: &Server, messages: u64) -> anyhow::Result<C
     let address = arena.address();
     let Invited { id, invites } = crew::alone(async {
         let mut connection = Connection::open(address).await?;
-        let invited = psi::create(&mut connection, Opposite::Arena).await?;
-        for invite in &invited.invites {
-            psi::join(&mut connection, invite).await?;
-        }
-        Ok(invited)
+        psi::begin(&mut connection, Opposite::Arena).await
     })?;
     let target = format!("/api/chat/sync?channel={id}&index={}&from={}", messages + 1 - READ, invites[0]);
     fillers.repeat(arena, messages, async move |connection, number| {

@@ -36,6 +36,7 @@ const REACHED: f64 = 0.98;
 
 /// Sizes of this scenario.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 #[command(next_help_heading = "turns")]
 pub struct Options {
     /// Games of chess at once [default: 1000; 100 if quick]

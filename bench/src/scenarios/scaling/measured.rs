@@ -169,11 +169,7 @@ impl Subject<'_> {
         let address = node.address();
         let invited = crew::alone(async {
             let mut connection = Connection::open(address).await?;
-            let invited = psi::create(&mut connection, Opposite::Arena).await?;
-            for invite in &invited.invites {
-                psi::join(&mut connection, invite).await?;
-            }
-            Ok(invited)
+            psi::begin(&mut connection, Opposite::Arena).await
         })?;
         let times = arguments.size(None, READS, READS / 10);
         let before = self.counts()?;
