@@ -28,7 +28,7 @@ const STEPS: [Step; 11] = [
     ("NATS for the workers", |_| nats::prepare()),
     ("libfaketime for clocks that are wrong", |_| packages::need("faketime", "faketime")),
     ("the browser for the pages", browser::prepare),
-    ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked"]))),
+    ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
 ];
 
 /// Runs all steps and says what each cost.

@@ -22,18 +22,38 @@ export class LiveBoard {
         this.place = place;
         this.session = session.session;
         this.game = gameOf(session.challenge);
-        this.ids = session.players.split(" ").filter(Boolean);
-        this.names = this.ids.map((_, seat) => `Player ${seat + 1}`);
+        this.ids = [];
+        this.names = [];
+        this.seatPlayers(session.players);
         this.config = JSON.parse(session.options);
-        /** What each seat plays as, where the game has such. */
-        this.sides = [];
-        /** Whose page it is: a seat, or nothing. */
-        this.seat = undefined;
+        /** Who was asked last in a game with sides, and which of them that is. */
+        this.mover = null;
+        /** Whose page it is: a player, or nothing. */
+        this.own = undefined;
         this.states = [];
         /** Which state is shown; the latest, while nobody has chosen another. */
         this.chosen = null;
         /** Called with the picture, its state and the options it was drawn with, after each drawing of the latest state. */
         this.onDrawn = null;
+    }
+
+    /** Who sits where, as the page tells it: more than before, while seats are being taken. */
+    seatPlayers(players) {
+        const ids = players.split(" ").filter(Boolean);
+        this.ids.splice(0, Infinity, ...ids);
+        this.names.splice(0, Infinity, ...ids.map((_, seat) => `Player ${seat + 1}`));
+    }
+
+    /** The seat of whose page it is. */
+    get seat() {
+        const seat = this.ids.indexOf(this.own);
+        return seat < 0 ? undefined : seat;
+    }
+
+    /** What each seat plays as, where the game has such. */
+    get sides() {
+        const { mover } = this;
+        return mover ? this.ids.map((id) => mover.sides[id === mover.id ? 0 : 1]) : [];
     }
 
     /** Forgets all states: they are told again. */
@@ -50,15 +70,14 @@ export class LiveBoard {
         if (told.deadline && told.deadline === this.until) this.states[last] = { ...this.states[last], ...told.state };
         else this.states.push(told.state);
         this.until = told.deadline;
-        if (this.game === "chess") this.#learnSides(told);
+        if (this.game === "chess") this.#learnMover(told);
         return told.deadline;
     }
 
     /** Whose turn it is tells who has which side. */
-    #learnSides({ state, asked }) {
+    #learnMover({ state, asked }) {
         if (asked.length !== 1 || typeof state.turn !== "boolean") return;
-        const sides = state.turn ? ["WHITE", "BLACK"] : ["BLACK", "WHITE"];
-        this.sides = this.ids.map((id) => sides[id === asked[0] ? 0 : 1]);
+        this.mover = { id: asked[0], sides: state.turn ? ["WHITE", "BLACK"] : ["BLACK", "WHITE"] };
     }
 
     /** Draws this state alone, of a game that is looked back on. */

@@ -44,34 +44,44 @@ async function join() {
     location.reload();
 }
 
-for (const form of document.querySelectorAll("form[data-do]")) {
-    let isBusy = false;
-    form.addEventListener("submit", async (event) => {
-        const wanted = form.dataset.do;
-        // Without keys, the form itself is enough, and the page that comes of it is needed.
-        if (wanted === "join" && seat.mode === "standalone") return;
-        event.preventDefault();
-        if (isBusy) return;
-        isBusy = true;
-        const fields = new FormData(form, event.submitter);
-        let done;
-        if (wanted === "join") await join();
-        else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
-        else {
-            const said = { channel: session.session, content: fields.get("content") };
-            if (fields.get("to")) said.to = fields.get("to");
-            done = await ask("/api/chat/send", said);
-        }
-        isBusy = false;
-        const written = form.querySelector("textarea");
-        if (done && written) written.value = "";
-    });
+/** The forms that wait for an answer. */
+const busy = new WeakSet();
+
+document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    const wanted = form.dataset.do;
+    // Without keys, the form itself is enough, and the page that comes of it is needed.
+    if (!wanted || (wanted === "join" && seat.mode === "standalone")) return;
+    event.preventDefault();
+    if (busy.has(form)) return;
+    busy.add(form);
+    const fields = new FormData(form, event.submitter);
+    let done;
+    if (wanted === "join") await join();
+    else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
+    else {
+        const said = { channel: session.session, content: fields.get("content") };
+        if (fields.get("to")) said.to = fields.get("to");
+        done = await ask("/api/chat/send", said);
+    }
+    busy.delete(form);
+    const written = form.querySelector("textarea");
+    if (done && written) written.value = "";
+});
+
+const isKeyless = seat.mode === "authentication" && seat.seated === "true" && !key;
+
+/** Nobody is offered what takes a key that isn't here. */
+function hideForms() {
+    if (isKeyless) for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 }
 
-if (seat.mode === "authentication" && seat.seated === "true" && !key) {
+document.addEventListener("renewed", hideForms);
+hideForms();
+
+if (isKeyless) {
     refusal.textContent = "The key to this seat isn't in this browser: you see what everybody sees.";
     refusal.hidden = false;
-    for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 } else if (seat.seated === "true") {
     if (session.challenge === "chess") board.onDrawn = offer((move) => act("move", move));
     board.draw();
@@ -79,10 +89,10 @@ if (seat.mode === "authentication" && seat.seated === "true" && !key) {
 
 const STEPS = { ArrowUp: "UP", ArrowRight: "RIGHT", ArrowDown: "DOWN", ArrowLeft: "LEFT" };
 
-if (session.challenge === "snake" && session.status === "active" && seat.seated === "true") {
+if (session.challenge === "snake" && seat.seated === "true") {
     document.addEventListener("keydown", (event) => {
         const step = STEPS[event.key];
-        if (!step || event.target.closest?.("input, textarea, select")) return;
+        if (!step || session.status !== "active" || event.target.closest?.("input, textarea, select")) return;
         event.preventDefault();
         act("move", step);
     });

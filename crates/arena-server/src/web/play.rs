@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use super::form::Form;
 use super::layout::{Page, Place, explained};
 use super::seen::Seen;
-use super::sessions::{Log, board, deal, ending, heading, who};
+use super::sessions::{Log, board, deal, heading, result, who};
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -54,13 +54,13 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             } @else {
                 p.empty { "Nobody took this seat." }
             }
-            p.error id="refusal" role="alert" hidden {}
         }
-        @if seen.status() == Status::Ended { (ending(&seen, &profiles)) }
+        p.error id="refusal" role="alert" hidden {}
+        (result(&seen, &profiles))
         div.stage {
             (board(&seen, operator.deadline()))
-            @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
-                section id="acts" {
+            section id="acts" {
+                @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                     h2 { "What you can do" }
                     @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
                     @if seen.challenge_type == "chess" { (promotion()) }

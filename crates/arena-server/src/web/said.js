@@ -32,6 +32,13 @@ export class Said {
         return made;
     }
 
+    /** Words players anew who had no seat that was known when they were worded. */
+    renew(words) {
+        for (const word of words) {
+            if (!word.title && this.ids.includes(word.textContent)) word.replaceWith(this.who(word.textContent));
+        }
+    }
+
     /** A message as an item of its channel. */
     item(message, channel) {
         const head = wrap("p", "head", this.who(message.from));

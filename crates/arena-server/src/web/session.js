@@ -2,6 +2,7 @@
 
 import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
+import { localise } from "./page.js";
 import { Said } from "./said.js";
 
 export const session = document.getElementById("session").dataset;
@@ -13,7 +14,7 @@ const seat = document.getElementById("seat")?.dataset;
 export const key = seat?.mode === "authentication" ? keyOf(seat.invite) : null;
 
 export const board = new LiveBoard(document.getElementById("board"), session);
-if (seat?.seated === "true") board.seat = board.ids.indexOf(seat.invite);
+if (seat?.seated === "true") board.own = seat.invite;
 
 const connection = document.getElementById("connection");
 
@@ -26,7 +27,7 @@ const said = new Said(board);
 function take(message, channel) {
     if (channel === "operator") {
         const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
-        if (session.status === "open" && (isNew(message.from) || isNew(message.to))) seatsChanged();
+        if (session.status === "open" && (isNew(message.from) || isNew(message.to))) renewSoon();
         const told = stateOf(message);
         if (told) showClock(board.add(told));
     }
@@ -41,38 +42,50 @@ function take(message, channel) {
     if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
-let reloading = false;
+/** What the server words: who sits where, what can be done, and how it ended. */
+const WORDED = ["session", "seat", "result", "acts", "chat-to", "deal"];
 
-/** Where texts that aren't sent yet are kept while the page is loaded again. */
-const DRAFTS = `drafts ${location.pathname}`;
+/** How long others have who take their seats at the same time, and until the page is asked for again if it didn't come. */
+const [SOON_MS, AGAIN_MS] = [300, 2000];
 
-/** The server words what changes seldom: who sits where, and how it ended. */
-function reload() {
-    if (reloading) return;
-    reloading = true;
-    const fields = [...document.querySelectorAll("textarea, input[id]:not([type=hidden]), select")];
-    const drafts = fields.map((field) => [field.id, field.value]);
-    sessionStorage.setItem(DRAFTS, JSON.stringify({ drafts, focus: document.activeElement?.id }));
-    location.reload();
-}
+let [asked, isRenewing] = [null, false];
 
-/** Puts back what somebody was writing. */
-function restore() {
-    const { drafts, focus } = JSON.parse(sessionStorage.getItem(DRAFTS) ?? "{}");
-    sessionStorage.removeItem(DRAFTS);
-    for (const [id, text] of drafts ?? []) {
-        const field = id && document.getElementById(id);
-        if (field) field.value = text;
-    }
-    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
-}
-
-let asked;
-
-/** Somebody has taken a seat. Several may at once. */
-function seatsChanged() {
+function renewSoon(ms = SOON_MS) {
     clearTimeout(asked);
-    asked = setTimeout(reload, 300);
+    asked = setTimeout(renew, ms);
+}
+
+/** Brings what the server words up to date. All else stays: what somebody writes, has chosen, or is about to click. */
+async function renew() {
+    if (isRenewing) return renewSoon();
+    isRenewing = true;
+    const asking = fetch(location.href, { cache: "no-store" }).then((answer) => (answer.ok ? answer.text() : null));
+    const text = await asking.catch(() => null);
+    isRenewing = false;
+    if (text === null) renewSoon(AGAIN_MS);
+    else renewFrom(new DOMParser().parseFromString(text, "text/html"));
+}
+
+function renewFrom(fresh) {
+    // Whoever has taken this seat elsewhere sees another page.
+    if (fresh.getElementById("seat")?.dataset.seated !== seat?.seated) return location.reload();
+    const before = session.status;
+    for (const id of WORDED) {
+        const [here, there] = [document, fresh].map((page) => page.getElementById(id));
+        if (!here || !there || here.isEqualNode(there)) continue;
+        const chosen = here.value;
+        here.replaceChildren(...there.childNodes);
+        if (chosen !== undefined) here.value = chosen;
+        Object.assign(here.dataset, there.dataset);
+        for (const time of here.querySelectorAll("time[datetime]")) localise(time);
+    }
+    board.seatPlayers(session.players);
+    said.renew(document.querySelectorAll(".messages .who"));
+    board.draw();
+    showClock();
+    // What was private may be told at the end.
+    if (session.status === "ended" && before !== "ended") listenAnew();
+    document.dispatchEvent(new Event("renewed"));
 }
 
 let deadline = Number(document.getElementById("clock").dataset.deadline) || null;
@@ -106,21 +119,12 @@ function listen(channel, name) {
             told.messages.forEach((message) => take(message, channel));
         }
         if (told.type === "new_message") take(told.message, channel);
-        if (told.type === "game_ended" && session.status !== "ended") setTimeout(reload, 200);
+        if (told.type === "game_ended" && session.status !== "ended") renewSoon();
         if (channel === "operator") board.draw();
     });
     // The browser connects again by itself, and goes on behind the last event.
     source.addEventListener("error", () => { connection.textContent = "Not connected; trying again …"; });
     sources.push(source);
-}
-
-for (const list of document.querySelectorAll("ol.messages")) {
-    if (key) {
-        // The server has shown what everybody sees. Whoever has the key sees more.
-        list.replaceChildren();
-        list.dataset.last = list.dataset.len = 0;
-    }
-    list.scrollTop = list.scrollHeight;
 }
 
 /** Listens while somebody looks: a browser has few connections for all pages of a server, and each stream is one. */
@@ -134,10 +138,23 @@ function disconnect() {
     for (const source of sources.splice(0)) source.close();
 }
 
-restore();
+/** Listens from the beginning, to be told all that may be seen now. Who looks back on earlier messages goes on with that. */
+function listenAnew() {
+    disconnect();
+    for (const list of document.querySelectorAll("ol.messages")) {
+        if (list.dataset.last !== list.dataset.len) continue;
+        list.replaceChildren();
+        list.dataset.last = list.dataset.len = 0;
+    }
+    connect();
+}
+
+for (const list of document.querySelectorAll("ol.messages")) list.scrollTop = list.scrollHeight;
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
-connect();
+// The server has shown what everybody sees. Whoever has the key sees more.
+if (key) listenAnew();
+else connect();
 setInterval(showClock, 1000);
 showClock();

@@ -247,10 +247,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
     let body = html! {
         (heading(&seen))
-        @if seen.status() == Status::Ended {
-            p { a.button href={ (path) "/replay" } { "Replay it" } }
-            (ending(&seen, &profiles))
-        }
+        (result(&seen, &profiles))
         (board(&seen, operator.deadline()))
         div.channels {
             section aria-labelledby="operator-title" {
@@ -282,8 +279,8 @@ pub(super) fn heading(session: &Seen) -> Markup {
                 @if let Some(at) = state.completed_at { ", ended " (time(at)) @if state.abandoned { " for want of moves" } }
                 ". " (state.players.len()) " of " (session.invites.len()) " seats taken."
             }
-            p role="status" id="connection" .soft {}
         }
+        p role="status" id="connection" .soft {}
     }
 }
 
@@ -295,6 +292,18 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
             @if let Some(deadline) = deadline { "An answer is due by " (time(deadline)) "." }
         }
         section.live id="board" hidden aria-label="Board" {}
+    }
+}
+
+/// Where scripts put what came of it as soon as it is over, with the way to its replay.
+pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -> Markup {
+    html! {
+        div id="result" {
+            @if session.status() == Status::Ended {
+                p { a.button href={ "/sessions/" (session.id) "/replay" } { "Replay it" } }
+                (ending(session, profiles))
+            }
+        }
     }
 }
 
@@ -374,7 +383,7 @@ pub(super) fn deal(session: &Seen) -> Markup {
         @if session.seed_commitment.is_some() || options.is_some() {
             details.deal {
                 summary { "Seed and options" }
-                dl {
+                dl id="deal" {
                     @if let Some(commitment) = &session.seed_commitment {
                         dt { "SHA-256 of the seed, told from the beginning" } dd { code { (commitment) } }
                     }
