@@ -1,12 +1,14 @@
 //! Sessions in the browser: people take seats and play by forms, keys and clicks; others watch.
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::driver::{Driver, Window};
-use crate::program::folder;
+use crate::program::{file, folder};
 use crate::world::{Bot, World, example, set_in};
 
 /// Keys without a sign, by the code points that the standard gives them.
@@ -269,6 +271,9 @@ fn keys_are_made_and_kept_in_the_browser() {
     ada.see("Your private set is");
     say(ada, "It's me.", false);
     ben.see("It's me.");
+    // So it is where somebody looks back.
+    ada.open(&world.page(&format!("/play/{}?operator=2", invites[0])));
+    ada.see("Your private set is");
     // The key that signs can't be read by any script.
     let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
         opening.onsuccess = () => { const asking = opening.result.transaction('keys').objectStore('keys').get('player'); \
@@ -320,4 +325,39 @@ fn a_page_goes_on_where_it_was_when_it_is_loaded_again_or_the_server_comes_back(
     ada.see("Live.");
     let said = ada.run("return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)");
     assert_eq!((said, ada.run("return window.isSame")), (json!(["one", "two"]), json!(true)));
+}
+
+#[test]
+fn a_page_that_the_server_turns_away_for_a_while_loses_nothing() {
+    let data = folder();
+    let limits = "[limits]\nlimit_loopback = true\nrequests_per_second = 2\nrequests_burst = 60\n";
+    let config = file(data.path(), "arena.toml", limits);
+    let world = World::start(&data.path().join("store"), &["--config", &config]);
+    let (session, invites) = world.create("psi", &json!({}));
+    for (invite, user) in invites.iter().zip(["ada", "ben"]) {
+        world.join(invite, user);
+    }
+    world.client.chat(&session, &invites[0], "Hello?").ok();
+    let driver = Driver::start();
+    let watcher = driver.window();
+    watcher.open(&world.page(&format!("/sessions/{session}")));
+    watcher.wait("document.getElementById('connection').innerText === 'Live.'");
+    while world.client.get("/api/metadata").status != 429 {}
+    for invite in &invites {
+        let is_taken = || world.client.act(&session, invite, "guess", "1").status == 200;
+        let is_taken_at_last = (0..100).any(|_| {
+            thread::sleep(Duration::from_millis(100));
+            is_taken()
+        });
+        assert!(is_taken_at_last);
+    }
+    watcher.see("Result");
+    watcher.see("This session has ended.");
+    watcher.see("Hello?");
+    let items = watcher.run("return [...document.querySelectorAll('ol.messages li')].map((item) => item.id)");
+    let mut all: Vec<String> = (1..=9).map(|index| format!("operator-{index}")).collect();
+    all.push("chat-1".to_owned());
+    assert_eq!(items, json!(all));
+    let complaints = watcher.complaints();
+    assert!(!complaints.is_empty() && complaints.iter().all(|line| line.contains("429")), "{complaints:?}");
 }

@@ -38,7 +38,9 @@ async function join() {
         refusal.hidden = false;
         return;
     }
+    seat.joining = true;
     const joined = await ask("/api/arena/join", { invite: seat.invite, ...proof });
+    delete seat.joining;
     if (!joined) return;
     remember(seat.invite, joined.sessionKey);
     location.reload();
@@ -53,7 +55,8 @@ document.addEventListener("submit", async (event) => {
     // Without keys, the form itself is enough, and the page that comes of it is needed.
     if (!wanted || (wanted === "join" && seat.mode === "standalone")) return;
     event.preventDefault();
-    if (busy.has(form)) return;
+    // Nobody chosen isn't all.
+    if (busy.has(form) || form.querySelector("select")?.selectedIndex < 0) return;
     busy.add(form);
     const fields = new FormData(form, event.submitter);
     let done;

@@ -32,7 +32,7 @@ export class Said {
         return made;
     }
 
-    /** Words players anew who had no seat that was known when they were worded. */
+    /** Words players again who had no known seat when they were first worded. */
     renew(words) {
         for (const word of words) {
             if (!word.title && this.ids.includes(word.textContent)) word.replaceWith(this.who(word.textContent));

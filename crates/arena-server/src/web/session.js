@@ -23,56 +23,90 @@ const MOST = 400;
 
 const said = new Said(board);
 
-/** Takes a message that may have been there before. */
-function take(message, channel) {
-    if (channel === "operator") {
-        const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
-        if (session.status === "open" && (isNew(message.from) || isNew(message.to))) renewSoon();
-        const told = stateOf(message);
-        if (told) showClock(board.add(told));
-    }
+/** Takes messages, which may have been there before. */
+function take(messages, channel) {
     const list = document.getElementById(channel);
+    const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
+    for (const message of messages) {
+        if (channel === "operator") learn(message);
+        put(message, channel, list);
+    }
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
+}
+
+/** Learns what the operator tells of the game and of who plays it. */
+function learn(message) {
+    const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
+    if (session.status === "open" && (isNew(message.from) || isNew(message.to))) renewSoon();
+    const told = stateOf(message);
+    if (told) showClock(board.add(told));
+}
+
+/** Adds a message to its list, or puts it in the place of the same one that couldn't be read before. */
+function put(message, channel, list) {
+    const before = document.getElementById(`${channel}-${message.index}`);
+    if (!message.redacted && before?.querySelector(".withheld")) before.replaceWith(said.item(message, channel));
     const isLatest = list.dataset.last === list.dataset.len;
     if (message.index <= Number(list.dataset.last) || !isLatest) return;
     list.dataset.last = list.dataset.len = message.index;
     document.querySelector(`[data-empty=${channel}]`)?.remove();
-    const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
     list.append(said.item(message, channel));
     if (list.children.length > MOST) list.firstElementChild.remove();
-    if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
 /** What the server words: who sits where, what can be done, and how it ended. */
 const WORDED = ["session", "seat", "result", "acts", "chat-to", "deal"];
 
-/** How long others have who take their seats at the same time, and until the page is asked for again if it didn't come. */
-const [SOON_MS, AGAIN_MS] = [300, 2000];
+/** How the server has worded it. What is done to it here, such as opening details, isn't its word. */
+const worded = new Map(WORDED.map((id) => [id, document.getElementById(id)?.innerHTML]));
 
-let [asked, isRenewing] = [null, false];
+/** How long to wait for others who take seats at the same time. Those who only watch are many, and ask one after the other. */
+const soon = () => 300 + (seat ? 0 : 1000 * Math.random());
 
-function renewSoon(ms = SOON_MS) {
+/** How long to wait after so many failures. Not all wait for the same time, or they would meet again. */
+const pause = (failures) => Math.min(2000 * 2 ** failures, 60_000) * (0.5 + Math.random());
+
+let [asked, isRenewing, failures] = [null, false, 0];
+
+function renewSoon(ms = soon()) {
     clearTimeout(asked);
     asked = setTimeout(renew, ms);
+}
+
+/** The page as the server words it now, or whether it may come later. */
+async function readPage() {
+    try {
+        const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10_000) });
+        return { text: answer.ok ? await answer.text() : null, mayCome: answer.status === 429 || answer.status >= 500 };
+    } catch {
+        return { text: null, mayCome: true };
+    }
 }
 
 /** Brings what the server words up to date. All else stays: what somebody writes, has chosen, or is about to click. */
 async function renew() {
     if (isRenewing) return renewSoon();
     isRenewing = true;
-    const asking = fetch(location.href, { cache: "no-store" }).then((answer) => (answer.ok ? answer.text() : null));
-    const text = await asking.catch(() => null);
+    const { text, mayCome } = await readPage();
     isRenewing = false;
-    if (text === null) renewSoon(AGAIN_MS);
-    else renewFrom(new DOMParser().parseFromString(text, "text/html"));
+    if (text !== null) {
+        failures = 0;
+        renewFrom(new DOMParser().parseFromString(text, "text/html"));
+    } else if (mayCome) renewSoon(pause(failures++));
 }
 
 function renewFrom(fresh) {
-    // Whoever has taken this seat elsewhere sees another page.
-    if (fresh.getElementById("seat")?.dataset.seated !== seat?.seated) return location.reload();
+    if (fresh.getElementById("seat")?.dataset.seated !== seat?.seated) {
+        // Whoever has taken this seat elsewhere sees another page; who is just taking it here will.
+        if (!seat.joining) location.reload();
+        return;
+    }
     const before = session.status;
     for (const id of WORDED) {
         const [here, there] = [document, fresh].map((page) => page.getElementById(id));
-        if (!here || !there || here.isEqualNode(there)) continue;
+        const words = there?.innerHTML;
+        if (!here || words === worded.get(id)) continue;
+        worded.set(id, words);
         const chosen = here.value;
         here.replaceChildren(...there.childNodes);
         if (chosen !== undefined) here.value = chosen;
@@ -83,8 +117,11 @@ function renewFrom(fresh) {
     said.renew(document.querySelectorAll(".messages .who"));
     board.draw();
     showClock();
-    // What was private may be told at the end.
-    if (session.status === "ended" && before !== "ended") listenAnew();
+    if (session.status === "ended" && before !== "ended") {
+        // What was private may be told now.
+        disconnect();
+        connect();
+    }
     document.dispatchEvent(new Event("renewed"));
 }
 
@@ -109,21 +146,30 @@ function viewer() {
 /** The open streams. */
 const sources = [];
 
+/** How often they were refused since the last message, and what connects again then. */
+let [refusals, again] = [0, null];
+
 function listen(channel, name) {
     const source = new EventSource(`/api/chat/ws/${name}${viewer()}`);
     source.addEventListener("message", (event) => {
         const told = JSON.parse(event.data);
-        connection.textContent = session.status === "ended" ? "" : "Live.";
+        refusals = 0;
+        connection.textContent = session.status === "ended" ? "This session has ended." : "Live.";
         if (told.type === "initial") {
             if (channel === "operator") board.reset();
-            told.messages.forEach((message) => take(message, channel));
+            take(told.messages, channel);
         }
-        if (told.type === "new_message") take(told.message, channel);
+        if (told.type === "new_message") take([told.message], channel);
         if (told.type === "game_ended" && session.status !== "ended") renewSoon();
         if (channel === "operator") board.draw();
     });
-    // The browser connects again by itself, and goes on behind the last event.
-    source.addEventListener("error", () => { connection.textContent = "Not connected; trying again …"; });
+    source.addEventListener("error", () => {
+        connection.textContent = "Not connected; trying again …";
+        // The browser connects again by itself, and goes on behind the last event, unless the server has answered with a refusal.
+        if (source.readyState !== EventSource.CLOSED) return;
+        disconnect();
+        again = setTimeout(connect, pause(refusals++));
+    });
     sources.push(source);
 }
 
@@ -135,26 +181,14 @@ function connect() {
 }
 
 function disconnect() {
+    clearTimeout(again);
     for (const source of sources.splice(0)) source.close();
-}
-
-/** Listens from the beginning, to be told all that may be seen now. Who looks back on earlier messages goes on with that. */
-function listenAnew() {
-    disconnect();
-    for (const list of document.querySelectorAll("ol.messages")) {
-        if (list.dataset.last !== list.dataset.len) continue;
-        list.replaceChildren();
-        list.dataset.last = list.dataset.len = 0;
-    }
-    connect();
 }
 
 for (const list of document.querySelectorAll("ol.messages")) list.scrollTop = list.scrollHeight;
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
-// The server has shown what everybody sees. Whoever has the key sees more.
-if (key) listenAnew();
-else connect();
+connect();
 setInterval(showClock, 1000);
 showClock();
