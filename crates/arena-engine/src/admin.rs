@@ -3,12 +3,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arena_model::{Channel, ContentHash, SessionId, UserId, UserProfile};
 use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount};
 use serde_json::{Value, json};
 
-use crate::engine::{ATTEMPTS, Engine, Inner, finish};
+use crate::engine::{Engine, Inner, LONGEST_CONTENTION, finish};
 use crate::live::LiveRef;
 use crate::request::EngineError;
 use crate::users::unwritten;
@@ -216,7 +217,8 @@ impl Inner {
 
     async fn remove_live(&self, by: Administrator, live: &LiveRef) -> Result<(), EngineError> {
         let _deciding = live.deciding.lock().await;
-        for attempt in 0..ATTEMPTS {
+        let begun = Instant::now();
+        for attempt in 0.. {
             if live.is_stale() {
                 live.reload(&self.store).await?;
             }
@@ -243,6 +245,9 @@ impl Inner {
                 Err(CommitError::Conflict | CommitError::Answered(_)) => {
                     self.give_way(attempt).await;
                     live.reload(&self.store).await?;
+                    if begun.elapsed() > LONGEST_CONTENTION {
+                        break;
+                    }
                 }
             }
         }

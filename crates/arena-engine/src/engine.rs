@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use arena_model::{
     ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Script, Seed,
@@ -23,8 +24,9 @@ use crate::freshness::Freshness;
 use crate::live::{Live, LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 
-/// How often a decision is taken anew when others were faster, before the caller is told to come again.
-pub(crate) const ATTEMPTS: usize = 16;
+/// For how long a decision is taken anew when others are faster, before the caller is told to come again. A node that is faster
+/// may stand still in the midst of it for about as long.
+pub(crate) const LONGEST_CONTENTION: Duration = Duration::from_secs(5);
 
 /// Most messages of the public channel that are read into memory at a time, for whoever watches it.
 const PUBLIC_NEWS: u64 = 512;
@@ -432,7 +434,8 @@ impl Inner {
         if let Some(answer) = self.answered(once).await? {
             return Ok(answer);
         }
-        for attempt in 0..ATTEMPTS {
+        let begun = Instant::now();
+        for attempt in 0.. {
             if live.is_stale() {
                 live.reload(&self.store).await?;
             }
@@ -502,6 +505,9 @@ impl Inner {
                     // It may have been this very request, at another node.
                     if let Some(answer) = self.answered(once).await? {
                         return Ok(answer);
+                    }
+                    if begun.elapsed() > LONGEST_CONTENTION {
+                        break;
                     }
                 }
                 Err(CommitError::Answered(answer)) => return repeat(answer, once),

@@ -49,10 +49,11 @@ pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(
     let carry = {
         let (url, end) = (url.to_owned(), end.clone());
         move || {
-            // However it ends, both pipes are closed then, and the match sees it.
-            if let Err(sentence) = carry(&agent, &url, File::from(messages), File::from(answers)) {
+            let mut answers = File::from(answers);
+            if let Err(sentence) = carry(&agent, &url, File::from(messages), &mut answers) {
                 let _ = end.set(sentence);
             }
+            // However it has ended, both pipes are closed now, and the match sees it.
         }
     };
     let thread = thread::Builder::new().name("http agent".to_owned()).spawn(carry)?;
@@ -91,7 +92,7 @@ impl Resolver for Addresses {
 }
 
 /// Carries messages and answers to and fro, until the match closes its pipe or the server can't be reached; then says why.
-fn carry(agent: &ureq::Agent, url: &str, messages: File, mut answers: File) -> Result<(), String> {
+fn carry(agent: &ureq::Agent, url: &str, messages: File, answers: &mut File) -> Result<(), String> {
     let mut is_reused = false;
     for message in BufReader::new(messages).lines() {
         let Ok(message) = message else { return Ok(()) };

@@ -25,7 +25,7 @@ const CHUNK: usize = 64 << 10;
 const EARLY: Duration = Duration::from_millis(10);
 
 /// As many times its patience an agent is given back at most, for having been kept from running.
-const RELIEF: u32 = 3;
+pub(crate) const RELIEF: u32 = 3;
 
 /// How long a line is waited for, after one that may not have been the answer.
 const AFTERTHOUGHT: Duration = Duration::from_millis(500);
@@ -91,6 +91,8 @@ pub struct Request<'a> {
     is_ready: bool,
     /// What the agent had spent when that was first looked at, and when that was.
     spent_before: Option<(Instant, Spent)>,
+    /// How late that was: nobody knows whether the agent could run while its referee couldn't.
+    late: Duration,
     /// For how long it has been kept from running since; at most [`RELIEF`] times the patience.
     kept: Duration,
     /// When a line came that may or may not be the answer, and the time that was used then.
@@ -111,6 +113,7 @@ impl<'a> Request<'a> {
             asked: now,
             is_ready: false,
             spent_before: None,
+            late: Duration::ZERO,
             kept: Duration::ZERO,
             set_aside: None,
         }
@@ -135,10 +138,13 @@ impl<'a> Request<'a> {
     /// Takes in what the agent has spent in all. Given back is what it stood ready without a core, but no more than others can have had:
     /// not what its own processes computed meanwhile.
     fn note_spent(&mut self, now: Instant, spent: Spent) {
+        if self.spent_before.is_none() {
+            self.late = now.saturating_duration_since(self.next_look());
+        }
         let (at, before) = *self.spent_before.get_or_insert((now, spent));
         let spent = spent - before;
         let left_to_others = now.saturating_duration_since(at).saturating_sub(spent.running);
-        self.kept = spent.waiting.min(left_to_others).min(self.patience * RELIEF);
+        self.kept = (self.late + spent.waiting.min(left_to_others)).min(self.patience * RELIEF);
     }
 
     fn used(&self, now: Instant) -> Duration {

@@ -28,8 +28,8 @@ pub(crate) const CONSENT: Duration = Duration::from_millis(500);
 /// How long an agent has to go after `stop`.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the system may take to tell how a process ended that has closed its output.
-pub(crate) const END: Duration = Duration::from_millis(200);
+/// How long the system may take to tell how a process ended that has closed its output. No clock runs meanwhile.
+pub(crate) const END: Duration = Duration::from_secs(2);
 
 /// An agent at the table: its seat, and the means to speak to it.
 pub struct Player {

@@ -35,7 +35,7 @@ use crate::launcher::scratch;
 const START_WITHIN: Duration = Duration::from_secs(10);
 
 /// Longest time for all processes of an agent to be gone once that was asked for.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+const GONE_WITHIN: Duration = Duration::from_secs(6);
 
 /// The environment of the launcher's stages. The allocator that the program may have would otherwise commit a GiB before it is asked
 /// for any, and a process with more than the limit of memory can start none that is held to that limit.

@@ -38,6 +38,24 @@ pub(crate) struct Metrics {
     pub(crate) subscribers: Gauge,
     /// Open connections.
     pub(crate) connections: Gauge,
+    /// Requests that have come and aren't answered yet, long polls among them.
+    pub(crate) in_flight: Gauge,
+}
+
+/// Something that a gauge counts for as long as it is there.
+pub(crate) struct Counted(Gauge);
+
+impl Counted {
+    pub(crate) fn by(gauge: &Gauge) -> Counted {
+        gauge.inc();
+        Counted(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl Metrics {
@@ -46,13 +64,14 @@ impl Metrics {
         let requests = Family::default();
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
         let subscribers = Gauge::default();
-        let connections = Gauge::default();
+        let (connections, in_flight) = (Gauge::default(), Gauge::default());
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register("http_request_seconds", "Time to the first byte of the answer", seconds.clone());
         registry.register("stream_subscribers", "Open event streams", subscribers.clone());
         registry.register("connections", "Open connections", connections.clone());
+        registry.register("http_in_flight", "Requests that aren't answered yet", in_flight.clone());
         registry.register_collector(Box::new(Sessions(engine)));
-        Metrics { registry, requests, seconds, subscribers, connections }
+        Metrics { registry, requests, seconds, subscribers, connections, in_flight }
     }
 
     /// Counts an answer.

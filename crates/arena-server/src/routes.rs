@@ -34,6 +34,7 @@ use utoipa_axum::routes;
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
+use crate::metrics::Counted;
 use crate::openapi::Description;
 use crate::request::address_of;
 use crate::web;
@@ -192,6 +193,7 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let route = route.as_ref().map_or("", MatchedPath::as_str);
     let method = request.method().clone();
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
+    let _in_flight = Counted::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
     let response = match admitted {

@@ -17,7 +17,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tower::{Layer, ServiceExt};
 use tower_http::cors::{Any, Cors, CorsLayer};
 
@@ -25,11 +26,15 @@ use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
 use crate::auth::{Auth, AuthError, secret};
 use crate::house::House;
+use crate::metrics::Counted;
 use crate::request::Peer;
 use crate::routes;
 use crate::scripts::{self, Scripts};
 use crate::settings::{Settings, SettingsError};
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
+
+/// For how long a server that stops takes what waits at its door, and reads what was sent there.
+const LAST_CALL: Duration = Duration::from_millis(20);
 
 /// How long an idle connection is kept, and how long headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(75);
@@ -217,7 +222,7 @@ impl Server {
             tokio::spawn(async move { arena.engine.follow_others(arena.settings.nodes.nats.as_ref()).await })
         };
 
-        let connections = GracefulShutdown::new();
+        let door = Door::new(listener, arena.clone());
         let told_to_stop = async {
             shutdown.await;
             let drain_ms = arena.settings.limits.drain_ms;
@@ -228,13 +233,13 @@ impl Server {
             }
         };
         let died = tokio::select! {
-            () = accept(&listener, &arena, &connections) => None,
+            () = door.keep_open() => None,
             () = told_to_stop => None,
             _ = &mut follow_others => Some("follows other nodes"),
             _ = &mut keep_time => Some("watches the clock"),
             _ = &mut keep_house => Some("keeps house"),
         };
-        drop(listener);
+        let connections = door.close().await;
         keep_time.abort();
         keep_house.abort();
         follow_others.abort();
@@ -304,30 +309,61 @@ fn start_tournaments(settings: &Settings, engine: &Engine) -> Result<Option<(Tou
     Ok(Some(started))
 }
 
-/// Takes connections for ever.
-async fn accept(listener: &TcpListener, arena: &Arena, connections: &GracefulShutdown) {
-    let app = cors().layer(routes::app(arena.clone()));
-    let places = Arc::new(Semaphore::new(arena.settings.limits.connections));
-    loop {
-        // With all places taken, newcomers wait in the system's queue.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file descriptors, mostly. Closing ones free some; spinning would not.
-                tracing::warn!(%error, "a connection could not be taken: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
+/// Whoever takes connections, and has them served.
+struct Door {
+    listener: TcpListener,
+    arena: Arena,
+    app: App,
+    places: Arc<Semaphore>,
+    connections: GracefulShutdown,
+}
+
+impl Door {
+    fn new(listener: TcpListener, arena: Arena) -> Door {
+        let app = cors().layer(routes::app(arena.clone()));
+        let places = Arc::new(Semaphore::new(arena.settings.limits.connections));
+        Door { listener, arena, app, places, connections: GracefulShutdown::new() }
+    }
+
+    /// Takes connections for ever.
+    async fn keep_open(&self) {
+        loop {
+            // With all places taken, newcomers wait in the system's queue.
+            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+            match self.listener.accept().await {
+                Ok((stream, peer)) => self.serve(stream, peer, place),
+                Err(error) => {
+                    // Out of file descriptors, mostly. Closing ones free some; spinning would not.
+                    tracing::warn!(%error, "a connection could not be taken: {error}");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
             }
-        };
-        let connection = connections.watch(connection(stream, peer, app.clone()));
-        let arena = arena.clone();
+        }
+    }
+
+    /// Takes no more connections but those of whoever has come by now, for whom there are places. Gives them back to be told to end.
+    async fn close(self) -> GracefulShutdown {
+        let until = Instant::now() + LAST_CALL;
+        while let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            match tokio::time::timeout_at(until, self.listener.accept()).await {
+                Ok(Ok((stream, peer))) => self.serve(stream, peer, place),
+                Ok(Err(_)) | Err(_) => break,
+            }
+        }
+        drop(self.listener);
+        // A connection of which nothing has been read is closed at once when it is told to end; what was sent on it is read by then.
+        tokio::time::sleep(LAST_CALL).await;
+        self.connections
+    }
+
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
+        let connection = self.connections.watch(connection(stream, peer, self.app.clone()));
+        let arena = self.arena.clone();
         tokio::spawn(async move {
-            arena.metrics.connections.inc();
+            let _open = Counted::by(&arena.metrics.connections);
             if let Err(error) = connection.await {
                 tracing::debug!(%peer, %error, "connection from {peer} ended: {error}");
             }
-            arena.metrics.connections.dec();
             drop(place);
         });
     }

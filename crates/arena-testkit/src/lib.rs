@@ -9,6 +9,7 @@ mod host;
 mod lab;
 mod nats;
 mod player;
+mod port;
 mod postgres;
 mod python;
 mod twins;

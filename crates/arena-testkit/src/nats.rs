@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::port::free_port;
 
 /// Longest time that starting may take. Far more than it does, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -48,9 +50,7 @@ impl NatsServer {
 
     fn begin(jetstream: bool, settings: &str) -> NatsServer {
         let folder = tempfile::Builder::new().prefix("arena-nats-").tempdir().expect("a temp folder").keep();
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let port = free_port();
         let mut server = NatsServer { folder, port, jetstream, settings: settings.to_owned(), watcher: None };
         server.start_again();
         server

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,6 +9,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::port::free_port;
 
 /// Longest time that starting or stopping may take. Far more than it does, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -80,9 +81,7 @@ impl Postgres {
             run(&mut openssl);
             run(Command::new("cp").arg(data.join("server.crt")).arg(folder.join("certificate.pem")));
         }
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let port = free_port();
         let mut postgres =
             Postgres { folder, programs, port, watcher: None, schemas: AtomicU32::new(0), has_certificate };
         postgres.start_again();

@@ -135,15 +135,6 @@ impl Model {
                 self.stop(seat, "--max-time")?;
                 return Ok(Played::Left);
             }
-            if let Some(limit) = self.limits.reached(&self.spent) {
-                self.stop(seat, limit)?;
-                while inbox.next(deadline)? != Next::Over {
-                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        return Ok(Played::Left);
-                    }
-                }
-                return Ok(Played::ToTheEnd);
-            }
             let told = prompt::news(seat, &fence, &messages, history.turns());
             if !told.is_empty() {
                 history.push(Turn::Told(told), messages.iter().any(|message| message.from == "operator"));
@@ -155,6 +146,16 @@ impl Model {
             let has_spoken_twice =
                 history.turns().iter().rev().find_map(Turn::reply).is_some_and(|last| last.calls.is_empty());
             let results = self.carry_out(seat, &tools, &reply)?;
+            // Now, and not when something is heard: that may be the end, and the limit would never be told.
+            if let Some(limit) = self.limits.reached(&self.spent) {
+                self.stop(seat, limit)?;
+                while inbox.next(deadline)? != Next::Over {
+                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                        return Ok(Played::Left);
+                    }
+                }
+                return Ok(Played::ToTheEnd);
+            }
             let wants_to_wait = reply.calls.iter().any(|call| call.name == prompt::WAIT);
             let all_went_well = results.iter().all(|result| !result.is_error);
             wait = match reply.calls.is_empty() {

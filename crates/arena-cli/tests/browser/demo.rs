@@ -56,12 +56,12 @@ fn a_stranger_watches_a_game_reads_what_its_scores_mean_and_plays_one() {
 
     play_against_the_house(&window, &demo.url, "snake");
     let seat = window.wait("/You are (Player \\d)/.exec(document.body.innerText)?.[1]");
-    // To where there is more room, and never back.
+    // To where there is more room, and never back. Twice: nobody can die sooner.
     let column = format!(
         "new RegExp({seat} + ' head at (\\\\d+)').exec(document.querySelector('#board canvas')?.ariaLabel)?.[1]"
     );
     let column: u64 = window.wait(&column).as_str().unwrap().parse().unwrap();
-    for _ in 0..3 {
+    for _ in 0..2 {
         let before = states(&window);
         window.press(if column < 5 { RIGHT } else { LEFT });
         window.wait(&format!("document.querySelector('.slider span').textContent.endsWith(' of {}')", before + 1));

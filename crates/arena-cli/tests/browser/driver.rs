@@ -270,20 +270,22 @@ impl Window<'_> {
     /// Begins a click on what a selector finds: the button of the mouse is down, until [`Window::let_go`].
     #[track_caller]
     pub fn hold(&self, selector: &str) {
-        let element = self.patiently(selector, || self.find(selector).map(Some));
-        let there = json!({ "type": "pointerMove", "origin": { ELEMENT: element }, "x": 0, "y": 0 });
-        self.point(&[there, json!({ "type": "pointerDown", "button": 0 })]);
+        self.patiently(selector, || {
+            let element = self.find(selector)?;
+            let there = json!({ "type": "pointerMove", "origin": { ELEMENT: element }, "x": 0, "y": 0 });
+            self.point(&[there, json!({ "type": "pointerDown", "button": 0 })]).map(Some)
+        });
     }
 
     /// Ends a click where it began.
     #[track_caller]
     pub fn let_go(&self) {
-        self.point(&[json!({ "type": "pointerUp", "button": 0 })]);
+        self.point(&[json!({ "type": "pointerUp", "button": 0 })]).expect("the button is let go");
     }
 
-    #[track_caller]
-    fn point(&self, actions: &[Value]) {
-        self.post("actions", &json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": actions }] }));
+    fn point(&self, actions: &[Value]) -> Result<Value, Refusal> {
+        let actions = json!({ "actions": [{ "type": "pointer", "id": "mouse", "actions": actions }] });
+        self.try_post("actions", &actions)
     }
 
     /// Shows pages as a screen of this width would, in light or dark.

@@ -56,6 +56,12 @@ fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
     shows(&window, "Epoch 2 of ");
 
     // Playing and holding.
+    let at_speed = |speed: &str| {
+        window.run(&format!(
+            "const speed = document.querySelector('.choices select'); speed.value = '{speed}'; speed.dispatchEvent(new Event('change'))"
+        ))
+    };
+    at_speed("2");
     window.click("button[aria-label^=Play]");
     window.wait("/Epoch ([5-9]|\\d\\d) /.test(document.querySelector('.place').innerText)");
     window.click("button[aria-label^=Pause]");
@@ -76,6 +82,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
     window.press(END);
     shows(&window, "End, after ");
     // At the end, playing begins anew.
+    at_speed("1");
     window.press(SPACE);
     window.wait("/Epoch [1-9] /.test(document.querySelector('.place').innerText)");
     window.press(SPACE);

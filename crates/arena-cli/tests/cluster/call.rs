@@ -14,9 +14,6 @@ use serde_json::Value;
 
 use crate::nodes::Place;
 
-/// How long a client waits for a node until it tries another one.
-pub const TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Longest time that anything may take, over all attempts. Far more than it does.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -26,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What clients have in common: where the nodes are, and the book in which they write.
 pub struct Field {
     pub places: Vec<Arc<Place>>,
+    timeout: Duration,
     began: Instant,
     history: Mutex<History>,
     numbers: AtomicU64,
@@ -38,9 +36,10 @@ pub struct Field {
 }
 
 impl Field {
-    pub fn new(places: Vec<Arc<Place>>) -> Field {
+    pub fn new(places: Vec<Arc<Place>>, timeout: Duration) -> Field {
         Field {
             places,
+            timeout,
             began: Instant::now(),
             history: Mutex::default(),
             // The least number that is good for a range of numbers to be dealt, or a sum to be split.
@@ -165,7 +164,7 @@ impl<'f> Caller<'f> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let mut headers = vec![("Idempotency-Key", key)];
         headers.extend(authorization.as_ref().map(|key| ("Authorization", key.as_str())));
-        let client = self.field.places[node].client().patient_for(TIMEOUT);
+        let client = self.field.places[node].client().patient_for(self.field.timeout);
         let answer = client.try_request("POST", path, &headers, body.to_string().as_bytes());
         let outcome = match answer {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Outcome::Unsent,
@@ -226,7 +225,8 @@ impl<'f> Caller<'f> {
     fn get(&self, node: usize, path: &str) -> Option<Value> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let headers: Vec<(&str, &str)> = authorization.iter().map(|key| ("Authorization", key.as_str())).collect();
-        let answer = self.field.places[node].client().patient_for(TIMEOUT).try_request("GET", path, &headers, b"");
+        let answer =
+            self.field.places[node].client().patient_for(self.field.timeout).try_request("GET", path, &headers, b"");
         let answer = answer.ok()?;
         match answer.status {
             // A long answer may be cut short.

@@ -63,7 +63,7 @@ fn a_node_that_stood_still_does_no_harm_when_it_goes_on() {
 
 #[test]
 fn all_nodes_are_replaced_one_after_the_other_and_no_request_fails() {
-    let mut cluster = Cluster::start(Plan { drain_ms: 500, ..Plan::THREE });
+    let mut cluster = Cluster::start(Plan { drain_ms: 500, timeout: Duration::from_secs(30), ..Plan::THREE });
     let open = under_load(&mut cluster, false, |cluster, clock| {
         for node in 0..cluster.len() {
             clock.until_percent(u32::try_from(node).unwrap() * 30 + 10);
@@ -215,11 +215,11 @@ fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
     let created = begins.post("/api/challenges/chess", &json!({ "options": { "turnMs": 2_000 } })).ok();
     let session = created["id"].as_str().unwrap();
     let now = || Environment::system().now();
+    let (began, began_at) = (Instant::now(), now());
     for (seat, invite) in (1..).zip(created["invites"].as_array().unwrap()) {
         let joined = begins.post("/api/arena/join", &Player::new(seat).signed_join(invite.as_str().unwrap(), now()));
         assert_eq!(joined.status, 200, "{}", joined.text());
     }
-    let (began, began_at) = (Instant::now(), now());
     let asker = cluster.client((node + 1) % cluster.len());
     let log = loop {
         let log = asker.get(&format!("/api/arena/sync?channel={session}&index=5&wait=20")).ok();

@@ -33,14 +33,23 @@ pub struct Plan {
     pub proxied: bool,
     /// How long a node goes on serving once it was told to stop, in milliseconds.
     pub drain_ms: u64,
+    /// How long a client waits for a node until it tries another one.
+    pub timeout: Duration,
     /// How far each node's clock is before the right time, in seconds. Those beyond the list have the system's.
     pub clocks_off_s: &'static [i64],
 }
 
 impl Plan {
     /// One node that has the database for itself.
-    pub const ALONE: Plan =
-        Plan { nodes: 1, sharing: Sharing::Exclusive, auth: false, proxied: false, drain_ms: 0, clocks_off_s: &[] };
+    pub const ALONE: Plan = Plan {
+        nodes: 1,
+        sharing: Sharing::Exclusive,
+        auth: false,
+        proxied: false,
+        drain_ms: 0,
+        timeout: Duration::from_secs(2),
+        clocks_off_s: &[],
+    };
     /// Three nodes that wake each other over NATS.
     pub const THREE: Plan = Plan { nodes: 3, sharing: Sharing::Nats, ..Plan::ALONE };
 }
@@ -146,6 +155,11 @@ impl Cluster {
     /// Whether players have to sign.
     pub fn auth(&self) -> bool {
         self.plan.auth
+    }
+
+    /// How long a client waits for a node until it tries another one.
+    pub fn timeout(&self) -> Duration {
+        self.plan.timeout
     }
 
     /// How many nodes there are.

@@ -220,7 +220,8 @@ fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
     lab.assert_same();
 }
 
-/// Publishes each result once more, as a server does whose acknowledgement was lost.
+/// Publishes the first results once more, as a server does whose acknowledgement was lost. Not the last: when they are there, all is
+/// cleaned up.
 fn repeat_results(url: &str) -> tokio::task::AbortHandle {
     let runtime = lab::runtime();
     let client = runtime.block_on(async_nats::connect(url)).unwrap();
@@ -228,7 +229,7 @@ fn repeat_results(url: &str) -> tokio::task::AbortHandle {
     let task = runtime.spawn(async move {
         let mut known = std::collections::BTreeSet::new();
         while let Some(message) = results.next().await {
-            if known.insert(message.payload.clone()) {
+            if known.len() < 8 && known.insert(message.payload.clone()) {
                 client.publish(message.subject, message.payload).await.unwrap();
             }
         }

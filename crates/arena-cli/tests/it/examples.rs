@@ -50,6 +50,8 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     let (agent, file) = (agent.to_str().unwrap(), replay.to_str().unwrap());
     let mut args =
         vec!["match", "run", game, "--agent", agent, "--agent", agent, "--seed", "5", "--replay", file, "--json"];
+    // It's not about time, and the machine may be busy.
+    args.extend(["--step-ms", "20000"]);
     args.extend(option.map(|option| ["--set", option]).into_iter().flatten());
     let result = run(&args).json();
     for seat in result["scores"].as_array().unwrap() {

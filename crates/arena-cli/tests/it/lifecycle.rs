@@ -173,10 +173,10 @@ fn address_in_use_is_said() {
 #[test]
 fn port_of_the_environment_is_used_unless_listen_says_otherwise() {
     let folder = folder();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap().port();
     let data = folder.path().to_str().unwrap();
     // Refused for the port that it was told, so that is the one it tried.
-    let held = TcpListener::bind(("127.0.0.1", taken)).unwrap();
     let output = crate::program::arena(&["serve", "--data", data]).env("PORT", taken.to_string()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(7), "{said}");

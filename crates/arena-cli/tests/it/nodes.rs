@@ -87,7 +87,7 @@ fn what_cannot_be_a_node_is_told_why() {
 fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
     let (url, nats) = (Postgres::shared().schema(), NatsServer::start_plain());
     let (nats, folders) = (nats.url(), [folder(), folder()]);
-    let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 2000\n");
+    let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 8000\n");
     let environment = [("DATABASE_URL", url.as_str()), ("NATS_URL", nats.as_str())];
     let mut first = node(&folders[0], &["--config", &config], &environment);
     let second = node(&folders[1], &[], &environment);

@@ -71,9 +71,9 @@ fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folde
 
     // What is broken isn't hosted, and what was there stays.
     fs::write(pennies.join("index.js"), "export const createChallenge = (;").unwrap();
-    // Something else that is new shows when the folders were looked at.
-    write(&challenges.path().join("other"), "Matching Pennies", "Other");
-    wait_for(&client, "/api/metadata", |all| all["other"]["name"] == "Other");
+    // Something else that is new, and behind it in the alphabet, shows when the folder was looked at.
+    write(&challenges.path().join("quarters"), "Matching Pennies", "Quarters");
+    wait_for(&client, "/api/metadata", |all| all["quarters"]["name"] == "Quarters");
     client.create("pennies");
 
     write(&pennies, "You are player", "You sit at");

@@ -174,7 +174,7 @@ fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
 #[test]
 fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
     let lab = Lab::new();
-    let agents = [lab.bot("slow", 1, 0.1), lab.bot("slower", 2, 0.1)];
+    let agents = [lab.bot("slow", 1, 0.3), lab.bot("slower", 2, 0.3)];
     let begin = |out: &str| {
         let child = start(&lab.begin(&agents, out, &["--rounds", "20"]));
         wait_for_lines(&lab.journal(out), 2);

@@ -10,7 +10,7 @@ use super::finding::{Finding, Findings};
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
 use crate::contest::{Confinement, start_one};
-use crate::link::{Answer, Link, Request, ask_fairly};
+use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
 use crate::message::{self, Dialect};
 use crate::play::{CONSENT, END, GRACE, MatchError, STARTUP};
 use crate::reply::{Claim, Reply};
@@ -319,8 +319,12 @@ impl<'a> Session<'a> {
             self.log = Some(self.body.finish(GRACE));
             return None;
         }
-        let told = Instant::now();
-        let end = self.body.ended(GRACE);
+        let (told, before) = (Instant::now(), self.body.spent());
+        let mut end = self.body.ended(GRACE);
+        if end.is_none() {
+            // As with answers: what it stood ready without a core is given back.
+            end = self.body.ended((self.body.spent() - before).waiting.min(GRACE * RELIEF));
+        }
         let took = told.elapsed().as_millis();
         let log = self.log.get_or_insert_with(|| self.body.finish(Duration::ZERO));
         let (length, log) = (log.head.len() as u64 + log.left_out + log.tail.len() as u64, tail(log));

@@ -1,12 +1,17 @@
 //! Which processes descend from this one. Orphans of the agent's are among them, since they fall to the launcher.
 
-use std::fs;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getpid, kill_process, prlimit, wait};
 
 /// Rounds in which new processes are looked for before the end. Each new one needs a free place under the limit of
 /// processes while the others are held still, so that few rounds suffice.
 const MAX_ROUNDS: usize = 200;
+
+/// How long processes that were killed may take to be gone. A machine that has much to do lets them wait. Whoever waits for us waits a
+/// little longer.
+const END_WITHIN: Duration = Duration::from_secs(4);
 
 /// All processes below this one.
 pub(super) fn all() -> Vec<Pid> {
@@ -71,7 +76,8 @@ pub(super) fn end_all() {
             stopped.push(pid);
         }
     }
-    for _ in 0..MAX_ROUNDS {
+    let until = Instant::now() + END_WITHIN;
+    while Instant::now() < until {
         for pid in all() {
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -84,6 +90,6 @@ pub(super) fn end_all() {
                 Err(_) => return,
             }
         }
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(1));
     }
 }

@@ -20,7 +20,7 @@ use crate::body::End;
 use crate::message::Dialect;
 
 /// What a busy machine may add to any time here.
-const SLACK: Duration = Duration::from_millis(400);
+const SLACK: Duration = Duration::from_secs(4);
 
 /// Limits that no agent here comes near to, unless it is to.
 const LONG: TimeLimits = TimeLimits { step_ms: 20_000, bank_ms: 500 };
@@ -410,7 +410,7 @@ fn who_is_silent_at_the_ping_is_waited_for_five_seconds() {
         stop Some("end_of_game") Some("end_of_game")
     "#]],
     );
-    assert!(began.elapsed() >= STARTUP && began.elapsed() < STARTUP + 5 * SLACK);
+    assert!(began.elapsed() >= STARTUP && began.elapsed() < STARTUP + SLACK);
 }
 
 #[test]
@@ -482,7 +482,9 @@ fn each_failure_in_the_game_has_its_verdict() {
 #[test]
 fn what_ended_an_agent_is_told_apart() {
     let ends = |is_out_of_memory, is_flooding, limits, agent| {
-        let arena = Arena::new(limits, json!({})).seat_with(Dialect::Both, is_out_of_memory, is_flooding, agent);
+        // The other one isn't asked: it has no time to spare.
+        let arena = Arena::new(limits, json!({ "by_turns": true }));
+        let arena = arena.seat_with(Dialect::Both, is_out_of_memory, is_flooding, agent);
         arena.seat(says(1)).play().summary()
     };
     let gone = || {
@@ -595,7 +597,8 @@ fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
             *waited.lock().unwrap() = asked.elapsed();
         })
     };
-    let told = Arena::new(limits, json!({})).seat(late).seat(says(1)).play();
+    // The other one isn't asked.
+    let told = Arena::new(limits, json!({ "by_turns": true })).seat(late).seat(says(1)).play();
     expect![[r#"
         TAINTED after 1, b wins
         a score -10 rank 2 faults 0, TIMEOUT: no answer within 150 ms (60 ms a step and 90 ms in the bank)
@@ -609,22 +612,22 @@ fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
 
 #[test]
 fn the_bank_pays_for_what_is_beyond_the_limit_only() {
-    let limits = TimeLimits { step_ms: 400, bank_ms: 5000 };
+    let limits = TimeLimits { step_ms: 1000, bank_ms: 5000 };
     let nap = |ms| {
         each(move |wire, _| {
             thread::sleep(Duration::from_millis(ms));
             wire.say(1);
         })
     };
-    let told = Arena::new(limits, json!({})).seat(nap(500)).seat(nap(20)).seat(nap(480)).play();
+    let told = Arena::new(limits, json!({})).seat(nap(1100)).seat(nap(20)).seat(nap(1080)).play();
     // Clocks run beside each other: nobody pays for another's thinking.
     assert_eq!(told.banks(1), [5000; 3]);
     for (seat, least_ms) in [(0, 100), (2, 80)] {
         let banks = told.banks(seat);
         let paid: Vec<u64> = banks.windows(2).map(|pair| pair[0] - pair[1]).collect();
-        assert!(paid.iter().all(|paid| (least_ms..least_ms + 400).contains(paid)), "{banks:?}");
+        assert!(paid.iter().all(|paid| (least_ms..least_ms + 1000).contains(paid)), "{banks:?}");
         let used = told.played().seats[seat].used;
-        assert!(used >= Duration::from_millis(3 * (400 + least_ms)), "{used:?}");
+        assert!(used >= Duration::from_millis(3 * (1000 + least_ms)), "{used:?}");
     }
 }
 
@@ -861,5 +864,5 @@ fn a_match_that_is_called_off_ends_soon() {
     let began = Instant::now();
     let told = arena.seat(asleep).seat(says(1)).play();
     assert!(matches!(told.played, Err(MatchError::CalledOff)));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < SLACK);
 }

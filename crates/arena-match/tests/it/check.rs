@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use arena_match::{Agent, CheckPlan, Checked, Confinement, Dialect, Limits, Severity, check};
+use arena_match::{Agent, CheckPlan, Checked, Confinement, Dialect, Finding, Limits, Severity, check};
 use arena_model::{GameType, Seed};
 use expect_test::{Expect, expect};
 
@@ -290,7 +290,9 @@ fn agents_that_read_the_top_level_are_told_of_the_dialect() {
     let game = arena_catalogue::game("food_catcher").unwrap();
     let checked = checked(&[(r#"message.get("world_state")"#, r#"message if "epoch" in message else None"#)], &[game]);
     assert!(checked.is_fine, "{checked:#?}");
-    let advice: Vec<&str> = checked.findings.iter().map(|finding| finding.advice.as_str()).collect();
+    let is_slow = |finding: &&Finding| BESIDE_THE_POINT[1..].iter().any(|known| finding.what.starts_with(known));
+    let findings = checked.findings.iter().filter(|finding| !is_slow(finding));
+    let advice: Vec<&str> = findings.map(|finding| finding.advice.as_str()).collect();
     assert_eq!(advice, [r#"{"dialect": "flat"} in a manifest.json beside it halves its messages"#]);
 }
 
@@ -315,9 +317,10 @@ fn a_manifest_that_says_another_place_is_wrong() {
 fn slow_agents_are_told_of_the_limit() {
     let game = arena_catalogue::game("food_catcher").unwrap();
     let checked = checked(&[("def act(state):\n", "def act(state):\n    time.sleep(0.12)\n")], &[game]);
-    let found = &checked.findings[0];
     // A busy machine may make it too slow altogether.
-    assert!(["is close to the limit", "takes too long", "is too slow"].iter().any(|what| found.what.starts_with(what)));
+    let slow = ["is close to the limit", "takes too long", "is too slow"];
+    let is_told = |what: &String| slow.iter().any(|slow| what.starts_with(slow));
+    assert!(checked.findings.iter().any(|finding| is_told(&finding.what)), "{checked:#?}");
 }
 
 #[test]

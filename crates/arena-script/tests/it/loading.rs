@@ -10,7 +10,7 @@ use crate::table::{METADATA, folder, load, script};
 
 #[track_caller]
 fn check(files: &[(&str, &str)], expected: Expect) {
-    let told = match load(&files.iter().copied().collect(), Limits { wall_ms: 2000, ..Limits::default() }) {
+    let told = match load(&files.iter().copied().collect(), Limits { wall_ms: 60_000, ..Limits::default() }) {
         Ok(_) => "fine\n".to_owned(),
         Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
     };

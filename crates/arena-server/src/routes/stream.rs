@@ -22,6 +22,7 @@ use super::channel::parse_channel;
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::metrics::Counted;
 use crate::openapi::Sender;
 use crate::request::Get;
 
@@ -149,17 +150,29 @@ struct Reader {
     end_sent: bool,
     closed: bool,
     last_write: Instant,
+    _counted: Counted,
 }
 
 impl Reader {
     fn new(arena: Arena, address: Option<IpAddr>, viewer: Viewer, start: Start, subscription: Subscription) -> Reader {
-        arena.metrics.subscribers.inc();
+        let counted = Counted::by(&arena.metrics.subscribers);
         let (next, initial_sent, end_sent) = match start {
             Start::Afresh => (1, false, false),
             Start::After { index, ended } => (index.saturating_add(1), true, ended),
         };
         let last_write = Instant::now();
-        Reader { arena, address, viewer, subscription, next, initial_sent, end_sent, closed: false, last_write }
+        Reader {
+            arena,
+            address,
+            viewer,
+            subscription,
+            next,
+            initial_sent,
+            end_sent,
+            closed: false,
+            last_write,
+            _counted: counted,
+        }
     }
 
     /// The next thing to write, as soon as there is one.
@@ -263,12 +276,6 @@ impl Reader {
             text.extend_from_slice(format!("id: {}{ENDED}\n\n", self.next - 1).as_bytes());
         }
         text
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.arena.metrics.subscribers.dec();
     }
 }
 

@@ -60,6 +60,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         div.stage {
             (board(&seen, operator.deadline()))
             section id="acts" {
+                @if is_seated && seen.status() == Status::Open {
+                    p.soft { "The game begins when all seats are taken." }
+                }
                 @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                     h2 { "What you can do" }
                     @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }

@@ -130,7 +130,8 @@ let deadline = Number(document.getElementById("clock").dataset.deadline) || null
 function showClock(at) {
     deadline = at ?? deadline;
     const clock = document.getElementById("clock");
-    clock.hidden = !deadline || session.status !== "active";
+    // It comes with the board: what comes later pushes the board away from whoever is about to click on it.
+    clock.hidden = !deadline || session.status === "ended";
     if (clock.hidden) return;
     const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
     clock.textContent = `An answer is due in ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;

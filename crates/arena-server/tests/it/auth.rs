@@ -530,7 +530,7 @@ fn a_key_to_what_is_not_there_opens_nothing() {
 fn a_key_ends_with_its_session() {
     let host = Host::start_with(|settings| {
         with_auth(settings);
-        settings.sessions.stale_open_s = 3;
+        settings.sessions.stale_open_s = 8;
     });
     let client = host.client();
     let (session, invites) = client.create("psi");

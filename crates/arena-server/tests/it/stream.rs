@@ -500,7 +500,7 @@ fn is_complete(answer: &str) -> bool {
 
 #[test]
 fn a_session_that_is_removed_ends_its_streams_and_waits() {
-    let host = Host::start_with(|settings| settings.sessions.stale_open_s = 3);
+    let host = Host::start_with(|settings| settings.sessions.stale_open_s = 8);
     let client = host.client();
     let (session, invites) = client.create("psi");
     client.join(&invites[0]).ok();
@@ -545,7 +545,7 @@ fn a_server_that_stops_ends_streams_and_waits_at_once() {
     let streams = channels.map(|channel| ask(format!("/api/chat/ws/{channel}")));
     let polls = ["chat", "arena"].map(|route| ask(format!("/api/{route}/sync?channel={session}&index=9&wait=50")));
     until("all are served", || {
-        gauge(&client, "arena_stream_subscribers") == 3 && gauge(&client, "arena_connections") == 6
+        gauge(&client, "arena_stream_subscribers") == 3 && gauge(&client, "arena_http_in_flight") == 3
     });
     drop(host);
     // Cut off at the end of the server's patience, the answers would lack their ends.
@@ -670,7 +670,7 @@ fn a_wait_ends_when_a_message_comes() {
             let (stranger, player) = (path("viewer"), path(&table.players[0]));
             thread::scope(|scope| {
                 let waiting = [&stranger, &player].map(|path| scope.spawn(move || client.get(path).ok()));
-                until("they wait", || gauge(&client, "arena_connections") == 3);
+                until("they wait", || gauge(&client, "arena_http_in_flight") == 3);
                 match route {
                     "chat" => _ = table.say("hello"),
                     _ if wait == "50" => table.end(),
@@ -691,7 +691,7 @@ fn one_message_wakes_all_who_wait() {
     let table = &table;
     thread::scope(|scope| {
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| table.sync("chat", "&wait=50"))).collect();
-        until("they wait", || gauge(&table.client, "arena_connections") == WAITING + 1);
+        until("they wait", || gauge(&table.client, "arena_http_in_flight") == WAITING + 1);
         table.say("wake up");
         for waiting in waiting {
             let sync = waiting.join().expect("no panic");

@@ -578,14 +578,14 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
 
 #[test]
 fn what_takes_too_long_has_failed_and_the_next_one_is_played() {
-    let hall = Hall::with(|settings| settings.tournaments.max_seconds = 1);
+    let hall = Hall::with(|settings| settings.tournaments.max_seconds = 10);
     let (slow, quick) = (Bot::start(0), Bot::start(usize::MAX));
     let [(a, _), (b, _)] = ["a", "b"].map(|name| hall.add(name, &slow));
     let [(c, _), (d, _)] = ["c", "d"].map(|name| hall.add(name, &quick));
     let (first, _) = hall.create(&[&a, &b], json!({ "rounds": 100 }));
     let (second, _) = hall.create(&[&c, &d], json!({}));
     let told = hall.wait(&first, is("failed"));
-    assert_eq!(told["reason"], "it took longer than 1 s (tournaments.max_seconds)");
+    assert_eq!(told["reason"], "it took longer than 10 s (tournaments.max_seconds)");
     hall.wait(&second, is("complete"));
 }
 

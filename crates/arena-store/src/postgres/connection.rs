@@ -183,8 +183,9 @@ impl Holder {
                 reason: "another node has been starting for long".to_owned(),
             });
         }
-        let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
+        // In this order: who finds an arena of its own that is just ending waits for that, and is the first then.
         lock(database, &client, Access::Shared).await?;
+        let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
         if is_first {
             // Others may be cut off just now and come back: if everything is as it was, they may.
             let goes_on = check_terms(database, &client, scoring, terms).await.is_ok();

@@ -79,15 +79,15 @@ fn an_mcp_client_a_bot_and_a_person_dine() {
     let mut mcp = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
     let mcp = mcp.arg("-B").arg(script).args([&server.url, &invites[2]]);
     let mcp = mcp.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    person.hears("All diners have arrived");
-    // Whoever joined second is Player 2, the bot or the MCP client.
-    person.types("@2 coin 0");
-    // The others may be quicker than their neighbours.
+    // The others may be quicker than their neighbours, and what is said in the chat may come before what the operator said.
     let (mut own, mut others) = (None, Vec::new());
     while own.is_none() || others.len() < 2 {
         let line = person.hears(" ");
         let bit = || line.trim().rsplit(' ').next().unwrap().parse::<u32>().unwrap();
-        if line.contains("to Player 1 (you): coin ") {
+        if line.contains("All diners have arrived") {
+            // Whoever joined second is Player 2, the bot or the MCP client.
+            person.types("@2 coin 0");
+        } else if line.contains("to Player 1 (you): coin ") {
             own = Some(bit() ^ u32::from(paid));
             person.types(&format!("differ {}", own.unwrap()));
         } else if line.contains(": differ ") && !line.starts_with("Player 1") {
