@@ -139,7 +139,9 @@ impl<'a> Request<'a> {
     /// not what its own processes computed meanwhile.
     fn note_spent(&mut self, now: Instant, spent: Spent) {
         if self.spent_before.is_none() {
-            self.late = now.saturating_duration_since(self.next_look());
+            // Timers are always a little late.
+            let late = now.saturating_duration_since(self.next_look());
+            self.late = if late > EARLY { late } else { Duration::ZERO };
         }
         let (at, before) = *self.spent_before.get_or_insert((now, spent));
         let spent = spent - before;

@@ -619,15 +619,16 @@ fn the_bank_pays_for_what_is_beyond_the_limit_only() {
             wire.say(1);
         })
     };
-    let told = Arena::new(limits, json!({})).seat(nap(1100)).seat(nap(20)).seat(nap(1080)).play();
+    let told = Arena::new(limits, json!({})).seat(nap(1500)).seat(nap(20)).seat(nap(1450)).play();
     // Clocks run beside each other: nobody pays for another's thinking.
     assert_eq!(told.banks(1), [5000; 3]);
-    for (seat, least_ms) in [(0, 100), (2, 80)] {
+    // About half a second each time, and far from what all of it took.
+    for seat in [0, 2] {
         let banks = told.banks(seat);
         let paid: Vec<u64> = banks.windows(2).map(|pair| pair[0] - pair[1]).collect();
-        assert!(paid.iter().all(|paid| (least_ms..least_ms + 1000).contains(paid)), "{banks:?}");
+        assert!(paid.iter().all(|paid| (100..1300).contains(paid)), "{banks:?}");
         let used = told.played().seats[seat].used;
-        assert!(used >= Duration::from_millis(3 * (1000 + least_ms)), "{used:?}");
+        assert!(used >= Duration::from_millis(3 * 1100), "{used:?}");
     }
 }
 
