@@ -12,6 +12,7 @@ mod replay;
 mod serve;
 mod sessions;
 mod tournament;
+mod url;
 mod users;
 mod worker;
 

@@ -52,14 +52,15 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     if let Some(data) = &args.data {
         settings.data.clone_from(data);
     }
-    if let Some(url) = &args.database_url {
+    // A variable that is set to nothing is as good as none.
+    if let Some(url) = args.database_url.as_ref().filter(|url| !url.is_empty()) {
         // Read here and not with the arguments: what is wrong would be shown there with the password in it.
         let refuse =
             |error| Failure::new(Exit::Usage, format_args!("--database-url (DATABASE_URL) can't be used: {error}"));
         settings.database = Some(url.parse::<DatabaseUrl>().map_err(refuse)?);
     }
     settings.nodes.shared |= args.shared;
-    if let Some(url) = &args.nats_url {
+    if let Some(url) = args.nats_url.as_ref().filter(|url| !url.is_empty()) {
         let refuse = |error| Failure::new(Exit::Usage, format_args!("--nats-url (NATS_URL) can't be used: {error}"));
         settings.nodes.nats = Some(url.parse::<NatsUrl>().map_err(refuse)?);
     }

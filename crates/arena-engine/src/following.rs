@@ -8,12 +8,13 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use arena_nats::NatsUrl;
 use arena_store::{Changes, Nodes, StoreError};
 use parking_lot::Mutex;
 
 use crate::engine::{Engine, Inner};
 use crate::environment::Environment;
-use crate::events::{EventCounts, Events, NatsUrl};
+use crate::events::{EventCounts, Events};
 use crate::request::EngineError;
 
 /// How often the journal is looked at for those who watch.

@@ -21,11 +21,12 @@ mod request;
 mod users;
 
 pub use admin::Administrator;
+pub use arena_nats::{NatsUrl, NatsUrlError};
 pub use catalogue::{Hosted, Revive};
 pub use channels::Subscription;
 pub use engine::Engine;
 pub use environment::Environment;
-pub use events::{EventCounts, NatsUrl, NatsUrlError};
+pub use events::EventCounts;
 pub use export::{Export, Exported};
 pub use feed::{Posted, Snapshot};
 pub use following::Neighbours;

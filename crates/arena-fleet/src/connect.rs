@@ -1,52 +1,18 @@
-//! The way to a NATS server: its address as users give it, and what can be wrong with it in a sentence each.
+//! The way to a NATS server, and what can be wrong with it in a sentence each.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
+use arena_nats::NatsUrl;
 use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
 use async_nats::jetstream::{self, Context, ErrorCode};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use async_nats::{Client, ConnectErrorKind, Event};
 use tokio::sync::mpsc;
 
 use crate::names;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The address of a NATS server, or of several of one cluster. Shown without credentials.
-#[derive(Debug, Clone)]
-pub struct Address(Vec<ServerAddr>);
-
-/// This is no address. A sentence for whoever typed it, without what may be a password in it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the address of a NATS server is as in nats://127.0.0.1:4222 or tls://user:password@host (several: with commas)"
-)]
-pub struct AddressError;
-
-impl FromStr for Address {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Address, AddressError> {
-        let one = |text: &str| {
-            let is_known = ["nats://", "tls://"].iter().any(|scheme| text.starts_with(scheme));
-            text.parse::<ServerAddr>().ok().filter(|address| is_known && !address.host().is_empty())
-        };
-        text.split(',').map(|text| one(text).ok_or(AddressError)).collect::<Result<_, _>>().map(Address)
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, address) in self.0.iter().enumerate() {
-            let comma = if number > 0 { "," } else { "" };
-            write!(f, "{comma}{}://{}:{}", address.scheme(), address.host(), address.port())?;
-        }
-        Ok(())
-    }
-}
 
 /// A NATS server can't be used. A sentence about it.
 #[derive(Debug, thiserror::Error)]
@@ -98,9 +64,10 @@ pub struct Nats {
 ///
 /// # Errors
 /// See [`NatsError`].
-pub async fn connect(address: &Address, name: &str, lost: mpsc::UnboundedSender<bool>) -> Result<Nats, NatsError> {
+pub async fn connect(address: &NatsUrl, name: &str, lost: mpsc::UnboundedSender<bool>) -> Result<Nats, NatsError> {
     let url = address.to_string();
-    let options = ConnectOptions::new()
+    let options = address
+        .options()
         .name(name)
         .connection_timeout(PATIENCE)
         .request_timeout(Some(PATIENCE))
@@ -115,7 +82,7 @@ pub async fn connect(address: &Address, name: &str, lost: mpsc::UnboundedSender<
             let _ = change.map(|is_lost| lost.send(is_lost));
             std::future::ready(())
         });
-    let client = options.connect(&address.0[..]).await.map_err(|error| {
+    let client = options.connect(address.servers()).await.map_err(|error| {
         let url = url.clone();
         match error.kind() {
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => NatsError::Refused { url },
@@ -173,24 +140,4 @@ pub fn causes(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_shown_without_credentials() {
-        for (text, shown) in [
-            ("nats://127.0.0.1", "nats://127.0.0.1:4222"),
-            ("tls://ada:secret@host:4333", "tls://host:4333"),
-            ("nats://token@a,nats://b:1", "nats://a:4222,nats://b:1"),
-        ] {
-            assert_eq!(text.parse::<Address>().unwrap().to_string(), shown);
-        }
-        for text in ["", "127.0.0.1:4222", "http://host", "nats://", "nats://a,", "ada:secret@host"] {
-            let error = text.parse::<Address>().unwrap_err();
-            assert!(!error.to_string().contains("secret"), "{text}");
-        }
-    }
 }

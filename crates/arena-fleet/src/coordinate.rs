@@ -13,10 +13,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 use crate::agents::{Luggage, TravelError, pack};
-use crate::connect::{Address, Nats, NatsError, connect};
+use crate::connect::{Nats, NatsError, connect};
 use crate::hall::Hall;
 use crate::publish::put;
 use crate::{draw_id, names};
+use arena_nats::NatsUrl;
 
 /// How long what still runs in the background may take to end.
 const LAST: Duration = Duration::from_millis(250);
@@ -116,7 +117,7 @@ pub struct Prepared {
 ///
 /// # Errors
 /// When it can't be played by workers.
-pub fn prepare(plan: &Plan, folder: &Path, address: &Address, search: &str) -> Result<Prepared, PrepareError> {
+pub fn prepare(plan: &Plan, folder: &Path, address: &NatsUrl, search: &str) -> Result<Prepared, PrepareError> {
     if plan.script.is_some() {
         return Err(PrepareError::Rules(plan.game.clone()));
     }

@@ -19,7 +19,7 @@ mod wire;
 mod worker;
 
 pub use agents::TravelError;
-pub use connect::{Address, AddressError, NatsError};
+pub use connect::NatsError;
 pub use coordinate::{FleetError, PrepareError, Prepared, Spread, Told, prepare};
 pub use worker::{Heard, WorkError, Worker, work};
 

@@ -20,10 +20,11 @@ use tokio::time::{interval, sleep, timeout};
 use crate::agents::arrive;
 use crate::audit::unknown_game;
 use crate::cache::Cache;
-use crate::connect::{Address, Nats, NatsError, causes, connect};
+use crate::connect::{Nats, NatsError, causes, connect};
 use crate::publish::{publish, publish_outcome, tell};
 use crate::wire::{Announcement, Ended, Identity, Job, MatchSetup, Outcome, Played, Presence, Refusal, Trouble};
 use crate::{draw_id, names};
+use arena_nats::NatsUrl;
 
 /// How long a job is a worker's that gives no sign of life. Another one gets it then.
 const ACK_WAIT: Duration = Duration::from_secs(10);
@@ -53,7 +54,7 @@ const CONSUMER_KEPT: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Worker {
     /// Where the queue is.
-    pub address: Address,
+    pub address: NatsUrl,
     /// What it is called; by default after the machine and its id.
     pub name: Option<String>,
     /// How many matches it plays beside each other, from 1.

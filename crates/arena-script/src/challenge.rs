@@ -30,6 +30,9 @@ const ATTRIBUTIONS: usize = 1000;
 /// Largest score, either way: as imports have it.
 const LARGEST_SCORE: f64 = 1e9;
 
+/// Shortest time, in milliseconds, between a deadline that has passed and the next one.
+const SOONEST_AGAIN_MS: i64 = 1000;
+
 /// Longest deadline, in milliseconds: a year.
 const LONGEST_MS: i64 = 365 * 24 * 3600 * 1000;
 
@@ -556,11 +559,11 @@ impl ScriptOperator {
     /// One call, with what comes of it put on the table.
     fn play(&mut self, table: &mut Table<'_>, call: &Call<'_>, standing: &Standing) -> Result<(), Rejection> {
         let done = self.run(call, standing, table.now(), table.transition())?;
-        self.put(table, done).map_err(|message| self.fail(call, Failure { message, ..Failure::default() }))
+        self.put(table, call, done).map_err(|message| self.fail(call, Failure { message, ..Failure::default() }))
     }
 
     /// Puts what a script says on the table, or tells what is impossible about it.
-    fn put(&self, table: &mut Table<'_>, done: Done) -> Result<(), String> {
+    fn put(&self, table: &mut Table<'_>, call: &Call<'_>, done: Done) -> Result<(), String> {
         let seat_of = |name: &str| {
             let seat = table.players().iter().position(|player| player.to_string() == name);
             seat.map(Seat).ok_or_else(|| format!("{name:?} isn't a player who has joined"))
@@ -601,10 +604,12 @@ impl ScriptOperator {
         for Said { channel, content, to } in done.messages {
             posts.push((channel == "chat", content, to.as_deref().map(seat_of).transpose()?));
         }
+        // One that follows from another comes no sooner than this: else a script that nobody plays could keep an arena busy.
+        let soonest = if matches!(call, Call::Deadline) { SOONEST_AGAIN_MS } else { 0 };
         match done.deadline {
             None => {}
             Some(None) => table.clear_deadline(),
-            Some(Some(ms)) if ms <= LONGEST_MS => table.set_deadline_in(ms),
+            Some(Some(ms)) if ms <= LONGEST_MS => table.set_deadline_in(ms.max(soonest)),
             Some(Some(ms)) => return Err(format!("a deadline in {ms} ms is more than a year away")),
         }
         for (seat, score) in done.scores.iter().enumerate() {

@@ -182,8 +182,8 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 /// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// What tells of this process alone, whatever the store is like.
-const OF_THIS_PROCESS: [&str; 2] = [OPEN_TO_ALL, "/metrics"];
+/// What tells of this process alone, whatever the store is like; or looks at the store by itself.
+const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
 /// Sees to it that what other nodes have written is known, turns banned addresses away, whatever they ask for, and counts answers by
 /// route.

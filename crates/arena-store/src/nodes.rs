@@ -50,6 +50,11 @@ impl Nodes {
 /// clocks that count seconds of different length drift apart by some ms in that time.
 const GOOD_FOR: Duration = Duration::from_secs(10);
 
+/// Longest time that a reading which takes the place of a better one may have taken; unless there has been none for as long as
+/// [`GOOD_FOR`] many times over, as with a database that is far away.
+const QUICK: Duration = Duration::from_millis(200);
+const MANY: u32 = 60;
+
 /// A clock that stands elsewhere: what it said when it was last asked, and what has passed since by this machine's own count.
 #[derive(Default)]
 pub(crate) struct DatabaseClock {
@@ -72,7 +77,8 @@ impl DatabaseClock {
         let took = answered.saturating_duration_since(sent);
         let new = Reading { at: sent + took / 2, ms, took };
         let mut reading = self.reading.lock();
-        let old = reading.filter(|old| old.took < new.took && answered.saturating_duration_since(old.at) < GOOD_FOR);
+        let good_for = if new.took <= QUICK { GOOD_FOR } else { MANY * GOOD_FOR };
+        let old = reading.filter(|old| old.took < new.took && answered.saturating_duration_since(old.at) < good_for);
         if old.is_none() {
             *reading = Some(new);
         }
@@ -107,8 +113,10 @@ mod tests {
         clock.read(start + 5 * second, start + 5 * second, 5_000);
         assert_eq!(clock.reading.lock().expect("a reading").ms, 5_000);
         assert!(clock.now().0 >= first);
-        // One that is too old doesn't stand in the way.
-        clock.read(start + 16 * second, start + 17 * second, 30_000);
+        // One that is too old doesn't stand in the way, but of what took too long itself: its database stood still.
+        clock.read(start + 8 * second, start + 17 * second, 40_000);
+        assert_eq!(clock.reading.lock().expect("a reading").ms, 5_000);
+        clock.read(start + 16 * second, start + 16 * second + second / 10, 30_000);
         assert_eq!(clock.reading.lock().expect("a reading").ms, 30_000);
     }
 }

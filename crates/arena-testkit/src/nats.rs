@@ -22,6 +22,7 @@ const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; 
 pub struct NatsServer {
     folder: PathBuf,
     port: u16,
+    login: String,
     jetstream: bool,
     /// Further lines of its configuration.
     settings: String,
@@ -38,6 +39,13 @@ impl NatsServer {
         NatsServer::begin(true, "")
     }
 
+    /// A server that lets nobody in without this token.
+    pub fn start_guarded(token: &str) -> NatsServer {
+        let mut server = NatsServer::start_with(&format!("authorization {{ token: \"{token}\" }}"));
+        server.login = format!("{token}@");
+        server
+    }
+
     /// A server whose configuration has these lines as well, in the syntax of its configuration file.
     pub fn start_with(settings: &str) -> NatsServer {
         NatsServer::begin(true, settings)
@@ -51,14 +59,15 @@ impl NatsServer {
     fn begin(jetstream: bool, settings: &str) -> NatsServer {
         let folder = tempfile::Builder::new().prefix("arena-nats-").tempdir().expect("a temp folder").keep();
         let port = free_port();
-        let mut server = NatsServer { folder, port, jetstream, settings: settings.to_owned(), watcher: None };
+        let mut server =
+            NatsServer { folder, port, login: String::new(), jetstream, settings: settings.to_owned(), watcher: None };
         server.start_again();
         server
     }
 
-    /// Where it listens.
+    /// Where it listens, and how it lets one in.
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://{}127.0.0.1:{}", self.login, self.port)
     }
 
     /// The server's process.

@@ -108,6 +108,8 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
         except Exception as error:
             inbox.put(error)
         loop.run_until_complete(loop.shutdown_asyncgens())
+        # Generators that nobody holds any more are closed by tasks of their own.
+        loop.run_until_complete(_others_end())
         loop.close()
 
     # A daemon, so that a program that is interrupted in the block ends.
@@ -119,6 +121,12 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
         with suppress(RuntimeError):  # It is over, and its loop closed.
             loop.call_soon_threadsafe(leaving.set)
         thread.join()
+
+
+async def _others_end() -> None:
+    await asyncio.sleep(0)
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 def _items(inbox: queue.SimpleQueue[Message | GameEnded | Exception]) -> Iterator[Message | GameEnded]:

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use arena_fleet::Address;
+use arena_nats::NatsUrl;
 use arena_ratings::EloModel;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::url::UrlParser;
 use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
 /// What can be done with tournaments.
@@ -117,8 +118,8 @@ pub struct TournamentArgs {
 #[command(next_help_heading = "Workers")]
 pub struct FleetArgs {
     /// Let workers play (`arena worker`) that take games from this NATS server, rather than this machine: nats://host or tls://user:password@host.
-    #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true)]
-    pub nats_url: Option<Address>,
+    #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true, value_parser = UrlParser)]
+    pub nats_url: Option<NatsUrl>,
     /// The share of games that two workers play, to find those that play something else [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "nats_url")]
     pub cross_check: Option<f64>,

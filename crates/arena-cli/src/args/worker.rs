@@ -1,16 +1,17 @@
 //! The arguments of `arena worker`.
 
-use arena_fleet::Address;
+use arena_nats::NatsUrl;
 use clap::Args;
 
+use super::url::UrlParser;
 use super::{Affinity, SandboxArgs};
 
 /// Options of `arena worker`.
 #[derive(Debug, Args)]
 pub struct WorkerArgs {
     /// The NATS server that has the games: nats://host or tls://user:password@host; several of one cluster with commas.
-    #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true)]
-    pub nats_url: Address,
+    #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true, value_parser = UrlParser)]
+    pub nats_url: NatsUrl,
     /// Play so many games beside each other [default: 1]
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: u32,

@@ -70,6 +70,7 @@ pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &A
         stop,
         |read| arena.operator_messages(&session, read),
         |message| message.content.strip_prefix("Your private set is:").map(numbers_in),
+        || Ok(false),
     )?;
     let Some(set) = dealt else {
         // People are asked for nothing: whoever doesn't come, doesn't come.
@@ -93,6 +94,7 @@ pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &A
                     |message| {
                         if message.from == invite { None } else { heard(&message.content, patience) }
                     },
+                    || Ok(patience.reads_numbers && has_guessed(&arena, &session, invite)?),
                 )?;
                 view.heard = Some(line.unwrap_or(Line::Pass));
             }
@@ -111,12 +113,20 @@ fn heard(content: &str, patience: Patience) -> Option<Line> {
     content.parse().ok().or_else(|| numbers().map(Line::Plain))
 }
 
-/// The first message of a channel in which `find` finds something, or nothing if none comes within `patience`.
+/// Whether the other has guessed: it won't say anything more that helps.
+fn has_guessed(arena: &Arena, session: &str, own: &str) -> Result<bool, CallError> {
+    let Messages { messages } = arena.operator_messages(session, Read { index: None, wait: None })?.read()?;
+    let is_told = |message: &Message| message.content.ends_with("sent a guess") && !message.content.contains(own);
+    Ok(messages.iter().any(|message| message.from == "operator" && is_told(message)))
+}
+
+/// The first message of a channel in which `find` finds something, or nothing if none comes within `patience` or before `is_over`.
 fn first<T>(
     patience: Duration,
     stop: &AtomicBool,
     read: impl Fn(Read) -> Result<Answer, CallError>,
     find: impl Fn(&Message) -> Option<T>,
+    is_over: impl Fn() -> Result<bool, CallError>,
 ) -> Result<Option<T>, CallError> {
     let until = Instant::now() + patience;
     let mut index = 1;
@@ -124,6 +134,9 @@ fn first<T>(
         let Messages { messages } = read(Read { index: Some(index), wait: Some(WAIT_S) })?.read()?;
         if let Some(found) = messages.iter().find_map(&find) {
             return Ok(Some(found));
+        }
+        if is_over()? {
+            break;
         }
         index = messages.last().map_or(index, |message| message.index + 1);
     }

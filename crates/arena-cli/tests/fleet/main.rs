@@ -51,7 +51,7 @@ fn workers_come_to_what_one_machine_comes_to() {
 
 #[test]
 fn a_worker_that_is_killed_loses_nothing() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
+    let (lab, nats) = (Lab::new(), NatsServer::start_guarded("tok3n"));
     let agents = [lab.bot("a", 1, 0.1), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &["--rounds", "3"]);
     let first = lab.worker(&nats, &["--name", "first", "--concurrency", "2"]);

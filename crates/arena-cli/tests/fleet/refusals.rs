@@ -78,7 +78,7 @@ fn what_workers_cannot_play_is_refused() {
         &url,
         &format!("{both} --nats-url 127.0.0.1:4222"),
         expect![
-            "2: error: invalid value '127.0.0.1:4222' for '--nats-url <URL>': the address of a NATS server is as in nats://127.0.0.1:4222 or tls://user:password@host (several: with commas)"
+            "2: error: --nats-url <URL> is not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: it doesn't begin with nats:// or tls://"
         ],
     );
     let plain = NatsServer::start_plain();

@@ -50,7 +50,7 @@ fn what_cannot_be_a_node_is_told_why() {
         &[],
         2,
         expect![[r#"
-        error: --nats-url (NATS_URL) can't be used: not a URL of a NATS server: it doesn't begin with nats:// or tls://
+        error: --nats-url (NATS_URL) can't be used: not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: it doesn't begin with nats:// or tls://
     "#]],
     );
     let url = Postgres::shared().schema();
@@ -85,8 +85,9 @@ fn what_cannot_be_a_node_is_told_why() {
 
 #[test]
 fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
-    let (url, nats) = (Postgres::shared().schema(), NatsServer::start_plain());
-    let (nats, folders) = (nats.url(), [folder(), folder()]);
+    let nats = NatsServer::start_with("authorization { user: ada, password: \"p@ss:w\" }");
+    let url = Postgres::shared().schema();
+    let (nats, folders) = (nats.url().replace("//", "//ada:p%40ss%3Aw@"), [folder(), folder()]);
     let config = file(folders[0].path(), "arena.toml", "[limits]\ndrain_ms = 8000\n");
     let environment = [("DATABASE_URL", url.as_str()), ("NATS_URL", nats.as_str())];
     let mut first = node(&folders[0], &["--config", &config], &environment);

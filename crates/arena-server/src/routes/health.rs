@@ -1,6 +1,7 @@
 //! `GET /health`, `GET /ready`, `GET /metrics`: for those who watch over the server.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -29,6 +30,9 @@ pub(crate) async fn health() -> Response {
     json(r#"{"status":"ok"}"#)
 }
 
+/// How long the store may take to answer those who ask whether the process can do its work. Balancers don't wait for long.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+
 /// The process can do its work: send it requests.
 #[utoipa::path(get, path = "/ready", tag = "health", responses((status = 200, body = Health, description = "It can."),
     (status = 503, description = "
@@ -38,7 +42,18 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
     }
-    arena.engine.check().await?;
+    let looked = async {
+        arena.engine.catch_up().await?;
+        arena.engine.check().await
+    };
+    match tokio::time::timeout(READY_WITHIN, looked).await {
+        Ok(found) => found?,
+        Err(_) => {
+            let message = format!("the store hasn't answered within {} s", READY_WITHIN.as_secs());
+            let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message);
+            return Err(error.retry_after(Duration::from_secs(1)));
+        }
+    }
     Ok(json(match arena.engine.neighbours().and_then(|neighbours| neighbours.events) {
         None => r#"{"status":"ready"}"#,
         Some(events) if events.connected => r#"{"status":"ready","events":"flowing"}"#,

@@ -6,10 +6,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::StoreError;
@@ -68,13 +70,17 @@ impl FromStr for DatabaseUrl {
             return Err(refuse("it doesn't begin with postgres://"));
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
+        if base.matches('@').count() > 1 {
+            // Else what is behind the first would be taken for the host, and be shown.
+            return Err(refuse("it has more than one @: in a password it is written %40, and / is %2F"));
+        }
         let (mut mode, mut roots, mut kept) = (SslMode::Disable, None, Vec::new());
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", "disable")) => mode = SslMode::Disable,
                 Some(("sslmode", "require" | "verify-full")) => mode = SslMode::Require,
                 Some(("sslmode", _)) => return Err(refuse("sslmode can be disable, require or verify-full")),
-                Some(("sslrootcert", file)) => roots = Some(read_roots(file)?),
+                Some(("sslrootcert", file)) => roots = Some(read_roots(&percent_decode_str(file).decode_utf8_lossy())?),
                 _ => kept.push(parameter),
             }
         }
@@ -120,7 +126,7 @@ impl DatabaseUrl {
     }
 
     /// How connections are encrypted, if they are.
-    pub(crate) fn tls(&self) -> Result<MakeRustlsConnect, StoreError> {
+    pub(crate) fn tls(&self) -> Result<Tls, StoreError> {
         let mut roots = RootCertStore::empty();
         match &self.roots {
             Some(certificates) => drop(roots.add_parsable_certificates(certificates.iter().cloned())),
@@ -132,7 +138,24 @@ impl DatabaseUrl {
             .map_err(|error| StoreError::Database(error.to_string()))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(MakeRustlsConnect::new(config))
+        Ok(Tls(MakeRustlsConnect::new(config)))
+    }
+}
+
+/// TLS where there is a name that a certificate can be for. A socket in a folder has none, and needs no encryption.
+#[derive(Clone)]
+pub(crate) struct Tls(MakeRustlsConnect);
+
+impl<S> MakeTlsConnect<S> for Tls
+where
+    MakeRustlsConnect: MakeTlsConnect<S>,
+{
+    type Stream = <MakeRustlsConnect as MakeTlsConnect<S>>::Stream;
+    type TlsConnect = <MakeRustlsConnect as MakeTlsConnect<S>>::TlsConnect;
+    type Error = <MakeRustlsConnect as MakeTlsConnect<S>>::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
+        self.0.make_tls_connect(if host.is_empty() { "localhost" } else { host })
     }
 }
 
@@ -170,6 +193,12 @@ mod tests {
             expect!["not a URL of a Postgres database: sslmode can be disable, require or verify-full"],
         );
         check("postgres://a:port/arena", expect!["not a URL of a Postgres database: invalid value for option `port`"]);
+        check(
+            "postgres://ada:p@ss/w:rd@db/arena",
+            expect![
+                "not a URL of a Postgres database: it has more than one @: in a password it is written %40, and / is %2F"
+            ],
+        );
         check("postgres://a/arena?colour=blue", expect!["not a URL of a Postgres database: unknown option `colour`"]);
     }
 }
