@@ -161,6 +161,12 @@ impl Postgres {
         format!("postgres://{user}:{password}@127.0.0.1:{}/postgres{parameters}", self.port)
     }
 
+    /// A URL of this server by its socket instead of its port's address.
+    pub fn by_socket(&self, url: &str) -> String {
+        let folder = self.folder.to_str().expect("a path in UTF-8").replace('/', "%2F");
+        url.replace("@127.0.0.1:", &format!("@{folder}:"))
+    }
+
     /// The file with its certificate, if it has one.
     pub fn certificate(&self) -> PathBuf {
         self.folder.join("certificate.pem")

@@ -134,9 +134,13 @@ fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
         (states.count() >= 2).then_some(())
     });
 
-    // So it does in psi.
-    let (_, path) = seat("psi");
+    // So it does in psi, where nobody has to say a word: whoever has guessed won't.
+    let (invite, path) = seat("psi");
     eventually("both hold a set", || client.get(&path).text().contains("Your private set is: {").then_some(()));
+    let page = client.get(&path).text().to_owned();
+    let session = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    client.act(session, &invite, "guess", "1").ok();
+    eventually("the bot guesses too", || client.get(&path).text().contains("Result").then_some(()));
 
     demo.signal(Signal::INT);
     assert_eq!(demo.ended().code(), Some(0));

@@ -23,6 +23,16 @@ async fn check(url: &str, expected: Expect) {
 }
 
 #[tokio::test]
+async fn a_database_is_reached_by_its_socket() {
+    let postgres = Postgres::shared();
+    let url = postgres.by_socket(&postgres.schema());
+    for sslmode in ["", "&sslmode=disable"] {
+        let store = connect(&format!("{url}{sslmode}")).await.expect("it answers at its socket");
+        store.find_next_due().await.expect("and is read by more connections");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_a_store_is_refused_in_a_sentence() {
     let postgres = Postgres::shared();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
