@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 import pytest
@@ -69,6 +70,17 @@ def test_who_has_played_hangs_up_in_peace(arena: Arena, monkeypatch: pytest.Monk
     playing = [InThread(arena.play, invite, player) for invite, player in zip(invites, players, strict=True)]
     check(players, [play.result() for play in playing], invites)
     assert len(closed) == 2
+
+
+def test_who_has_played_leaves_nothing_undone(arena: Arena, caplog: pytest.LogCaptureFixture) -> None:
+    # The event loop complains of tasks that were never finished when they are thrown away.
+    for _ in range(5):
+        invites = arena.create("psi").invites
+        players = [Honest(), Honest()]
+        playing = [InThread(arena.play, invite, player) for invite, player in zip(invites, players, strict=True)]
+        check(players, [play.result() for play in playing], invites)
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 def test_two_agents_play_psi_on_asyncio(shared: Server) -> None:
