@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::Problem;
-use crate::wire::{Loaded, Reply, Request, read_frame, write_frame};
+use crate::wire::{Loaded, Reply, Request, read_frame, without_halves, write_frame};
 
 /// What one call of a script may take. Calls within them come to the same on every machine, but for the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ impl Sandbox {
             }
             let answer = worker.ask(&Request::Call { name: name.clone(), input }, patience)?;
             // The text is the script's, if it wants: what isn't an answer is a fault of it, not of the worker.
-            let reply = serde_json::from_slice(&answer);
+            let reply = serde_json::from_slice(&answer).or_else(|_| serde_json::from_slice(&without_halves(&answer)));
             Ok(reply.unwrap_or_else(|error| Reply::failed(format!("the answer isn't one: {error}"))))
         });
         answered.unwrap_or_else(|reason| Reply::failed(reason.to_string()))

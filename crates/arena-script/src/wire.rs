@@ -143,6 +143,28 @@ fn finish_frame(mut out: impl Write, mut frame: Vec<u8>) -> io::Result<()> {
     out.flush()
 }
 
+/// A JSON text in which each half of a character, as scripts get them by cutting a text in the midst of one, is the sign for what can't
+/// be shown (U+FFFD).
+pub(crate) fn without_halves(text: &[u8]) -> Vec<u8> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (mut whole, mut at) = (Vec::with_capacity(text.len()), 0);
+    while at < text.len() {
+        let (length, is_half) = match (unit(at), unit(at + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (12, false),
+            (Some(0xD800..=0xDFFF), _) => (6, true),
+            _ if text[at] == b'\\' => (2, false),
+            _ => (1, false),
+        };
+        let next = text.len().min(at + length);
+        whole.extend_from_slice(if is_half { b"\\ufffd" } else { &text[at..next] });
+        at = next;
+    }
+    whole
+}
+
 /// Reads one frame; `None` at the end of all.
 pub(crate) fn read_frame(mut from: impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; LENGTH_BYTES];
@@ -157,4 +179,24 @@ pub(crate) fn read_frame(mut from: impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut frame = vec![0; length];
     from.read_exact(&mut frame)?;
     Ok(Some(frame))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_characters_are_replaced_and_nothing_else() {
+        for (text, whole) in [
+            (r#""abc""#, r#""abc""#),
+            (r#""\ud83d""#, r#""\ufffd""#),
+            (r#""\ud83d\ude00""#, r#""\ud83d\ude00""#),
+            (r#""\ude00\ud83d!""#, r#""\ufffd\ufffd!""#),
+            (r#""\\ud83d\n\u00e9""#, r#""\\ud83d\n\u00e9""#),
+            (r#""\ud83d\\""#, r#""\ufffd\\""#),
+            ("\"\\", "\"\\"),
+        ] {
+            assert_eq!(String::from_utf8(without_halves(text.as_bytes())).unwrap(), whole, "{text}");
+        }
+    }
 }
