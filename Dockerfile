@@ -8,6 +8,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     cargo build --release --locked --package arena-cli && cp target/release/arena /usr/local/bin/arena
 
 FROM debian:bookworm-slim
+# What `tls://` to NATS is checked against.
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 COPY --from=build /usr/local/bin/arena /usr/local/bin/arena
 # Secrets and, without a database, the store. Readable by nobody else.
 RUN useradd --system --uid 10001 --no-create-home arena && install -d -m 700 -o arena -g arena /var/lib/arena

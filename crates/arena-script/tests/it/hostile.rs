@@ -95,12 +95,15 @@ fn loops_that_never_end() {
 
 #[test]
 fn texts_that_are_cut_in_the_midst_of_a_character() {
-    check("this.broadcast(\"abcd\\u{1F600}\".slice(0, 5)); this.gameState.half = \"\\u{1F600}\"[1];", expect![[r#"
+    check(
+        "this.broadcast(\"abcd\\u{1F600}\".slice(0, 5)); this.gameState.half = \"\\u{1F600}\"[1];",
+        expect![[r#"
         1 → operator: (act) now
         operator → all: abcd�
         2 → operator: (act) after
         {"done":[0,0,1],"half":"�"}
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
