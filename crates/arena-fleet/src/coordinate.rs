@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arena_match::tournament::{Ended as HowEnded, Journal, JournalError, Plan, PlanError, REPLAYS, SpreadLine};
 use arena_model::Seed;
+use arena_nats::NatsUrl;
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -17,7 +18,6 @@ use crate::connect::{Nats, NatsError, connect};
 use crate::hall::Hall;
 use crate::publish::put;
 use crate::{draw_id, names};
-use arena_nats::NatsUrl;
 
 /// How long what still runs in the background may take to end.
 const LAST: Duration = Duration::from_millis(250);

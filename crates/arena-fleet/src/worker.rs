@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use arena_match::tournament::GameLine;
 use arena_match::{Confinement, Contest, MatchError, Plan, SandboxMode, hold, logs, stay_here};
 use arena_model::Seed;
+use arena_nats::NatsUrl;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{AckKind, Message};
 use flate2::Compression;
@@ -24,7 +25,6 @@ use crate::connect::{Nats, NatsError, causes, connect};
 use crate::publish::{publish, publish_outcome, tell};
 use crate::wire::{Announcement, Ended, Identity, Job, MatchSetup, Outcome, Played, Presence, Refusal, Trouble};
 use crate::{draw_id, names};
-use arena_nats::NatsUrl;
 
 /// How long a job is a worker's that gives no sign of life. Another one gets it then.
 const ACK_WAIT: Duration = Duration::from_secs(10);
