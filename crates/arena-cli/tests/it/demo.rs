@@ -136,7 +136,7 @@ fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
 
     // So it does in psi, where nobody has to say a word: whoever has guessed won't.
     let (invite, path) = seat("psi");
-    eventually("both hold a set", || client.get(&path).text().contains("Your private set is: {").then_some(()));
+    eventually("both hold a set", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
     let page = client.get(&path).text().to_owned();
     let session = page.split("data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     client.act(session, &invite, "guess", "1").ok();
