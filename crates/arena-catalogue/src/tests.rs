@@ -1,19 +1,15 @@
 //! Games in sessions and challenges in matches, played to their ends.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Events, House, InviteCode, Party, Patience, Phase, Seat, Seed, Session, SessionFacts,
-    SessionId, Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Events, House, InviteCode, Party, Phase, Seat, Seed, Session, SessionFacts, SessionId,
+    Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};
 
 use super::*;
-
-const HOUSE: House<'static> =
-    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
 /// A session of a challenge, and what has been said in it.
 struct Table {
@@ -40,10 +36,10 @@ impl Table {
             options: challenge.resolve(&Map::new()).unwrap(),
             invites: invites.clone(),
         };
-        let session = open(facts, &*challenge, HOUSE.patience).unwrap();
+        let session = open(facts, &*challenge, House::UNBOUNDED.patience).unwrap();
         let mut table = Table { challenge, session, log: Vec::new(), told: 0, now: Timestamp(0) };
         for invite in invites {
-            let joined = join(&table.session, &*table.challenge, &HOUSE, invite, None, table.now).unwrap();
+            let joined = join(&table.session, &*table.challenge, &House::UNBOUNDED, invite, None, table.now).unwrap();
             table.take(joined);
         }
         table.told = table.log.len();
@@ -69,7 +65,7 @@ impl Table {
 
     fn act(&mut self, seat: usize, method: &str, content: &str) -> Result<(), String> {
         let from = self.session.facts.invites[seat];
-        match act(&self.session, &*self.challenge, &HOUSE, from, Some(method), content, self.now) {
+        match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(method), content, self.now) {
             Ok(transition) => {
                 self.take(transition);
                 Ok(())
@@ -81,7 +77,7 @@ impl Table {
 
     fn wait(&mut self) {
         self.now = self.session.deadline.unwrap();
-        let woken = wake(&self.session, &*self.challenge, &HOUSE, self.now, self.now).unwrap();
+        let woken = wake(&self.session, &*self.challenge, &House::UNBOUNDED, self.now, self.now).unwrap();
         self.take(woken);
     }
 

@@ -1,17 +1,13 @@
 //! A game as text, for the tests of challenges: who does what, who is told what, and the scores.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Seed, Session, SessionFacts,
-    SessionId, Timestamp, Transition, act, join, open,
+    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Phase, Seed, Session, SessionFacts, SessionId,
+    Timestamp, Transition, act, join, open,
 };
 use serde_json::{Map, Value};
-
-const HOUSE: House<'static> =
-    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
 /// An action of a player: its number (from 1), the method, the content.
 pub(crate) type Action = (usize, &'static str, String);
@@ -47,7 +43,7 @@ impl Game {
                 .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))
                 .collect(),
         };
-        let session = open(facts, &*challenge, HOUSE.patience).expect("built-in rules don't fail");
+        let session = open(facts, &*challenge, House::UNBOUNDED.patience).expect("built-in rules don't fail");
         Game { challenge, session, log: Vec::new() }
     }
 
@@ -64,7 +60,7 @@ impl Game {
         for invite in self.session.facts.invites.clone() {
             let now = Timestamp(1);
             let transition =
-                join(&self.session, &*self.challenge, &HOUSE, invite, None, now).expect("the seat is free");
+                join(&self.session, &*self.challenge, &House::UNBOUNDED, invite, None, now).expect("the seat is free");
             self.take(transition);
         }
         self
@@ -84,7 +80,7 @@ impl Game {
 
     fn send(mut self, player: usize, method: &str, content: &str) -> Game {
         let from = self.session.facts.invites[player - 1];
-        match act(&self.session, &*self.challenge, &HOUSE, from, Some(method), content, Timestamp(2)) {
+        match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(method), content, Timestamp(2)) {
             Ok(transition) => self.take(transition),
             Err(error) => {
                 let code = match &error {

@@ -1,10 +1,8 @@
 //! A session of a challenge in memory, moved by the functions by which a server moves it, and what was said in it.
 
-use std::collections::BTreeSet;
-
 use arena_model::{
-    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Patience, Phase, Score, Script, Seat, Seed,
-    Session, SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
+    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Phase, Score, Script, Seat, Seed, Session,
+    SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
 };
 use serde_json::Map;
 
@@ -27,9 +25,6 @@ impl Subject<'_> {
         (self.last_fault)().unwrap_or_else(|| Fault { what: told(error), place: None, stack: Vec::new() })
     }
 }
-
-const HOUSE: House<'static> =
-    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
 /// Between two actions, in milliseconds: what people who are quick would take.
 const STEP_MS: i64 = 1000;
@@ -128,7 +123,7 @@ impl<'c> Table<'c> {
                 .collect(),
             options,
         };
-        let session = open(facts, challenge, HOUSE.patience).map_err(|error| subject.fault(&error))?;
+        let session = open(facts, challenge, House::UNBOUNDED.patience).map_err(|error| subject.fault(&error))?;
         Ok(Table { subject, session, said: Vec::new(), now: Timestamp(0) })
     }
 
@@ -140,7 +135,7 @@ impl<'c> Table<'c> {
     /// The session, when all have joined.
     pub fn filled(mut self) -> Result<Table<'c>, Fault> {
         for invite in self.session.facts.invites.clone() {
-            let joined = join(&self.session, self.subject.challenge, &HOUSE, invite, None, self.now)
+            let joined = join(&self.session, self.subject.challenge, &House::UNBOUNDED, invite, None, self.now)
                 .map_err(|error| self.subject.fault(&error))?;
             self.take(joined);
         }
@@ -159,7 +154,15 @@ impl<'c> Table<'c> {
     pub fn act(&mut self, action: &Action) -> Outcome {
         let from = self.session.facts.invites[action.seat.0];
         let now = self.now.plus_ms(STEP_MS);
-        match act(&self.session, self.subject.challenge, &HOUSE, from, Some(&action.method), &action.content, now) {
+        match act(
+            &self.session,
+            self.subject.challenge,
+            &House::UNBOUNDED,
+            from,
+            Some(&action.method),
+            &action.content,
+            now,
+        ) {
             Ok(transition) => {
                 self.now = now;
                 self.take(transition);
@@ -177,7 +180,7 @@ impl<'c> Table<'c> {
     pub fn wait(&mut self) -> Result<bool, Fault> {
         let Some(deadline) = self.session.deadline else { return Ok(false) };
         self.now = deadline.max(self.now);
-        let woken = wake(&self.session, self.subject.challenge, &HOUSE, self.now, self.now)
+        let woken = wake(&self.session, self.subject.challenge, &House::UNBOUNDED, self.now, self.now)
             .map_err(|error| self.subject.fault(&error))?;
         self.take(woken);
         // A deadline on which the rules fail is forgotten, and nobody is told.

@@ -8,7 +8,6 @@
 //! It is the same session that a server would keep, with the same transitions and the same door to what somebody may see. Time is
 //! counted in epochs, a second each, for challenges that set deadlines.
 
-use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -19,8 +18,8 @@ use uuid::Uuid;
 use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
 use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode};
 use crate::{
-    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Patience, Phase, Rejection, Script, Seat, Seed,
-    SeedRng, Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Phase, Rejection, Script, Seat, Seed, SeedRng,
+    Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
 };
 
 /// What an agent sees of a challenge: the members of its `world_state`.
@@ -100,9 +99,6 @@ const MAX_QUIET: u64 = 10;
 
 /// An epoch, as far as deadlines are concerned.
 const EPOCH_MS: i64 = 1000;
-
-const HOUSE: House<'static> =
-    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
 /// A challenge, with agents at its seats.
 pub struct OperatorGame<R: Rules> {
@@ -201,7 +197,8 @@ impl ChallengeGame {
         };
         let invites = facts.invites.clone();
         let mut game = ChallengeGame {
-            session: open(facts, &*challenge, HOUSE.patience).map_err(|error| OptionsError(error.to_string()))?,
+            session: open(facts, &*challenge, House::UNBOUNDED.patience)
+                .map_err(|error| OptionsError(error.to_string()))?,
             challenge,
             messages: Vec::new(),
             shown: 0,
@@ -211,7 +208,7 @@ impl ChallengeGame {
             quiet: 0,
         };
         for invite in invites {
-            let joined = join(&game.session, &*game.challenge, &HOUSE, invite, None, Timestamp(0));
+            let joined = join(&game.session, &*game.challenge, &House::UNBOUNDED, invite, None, Timestamp(0));
             game.take(joined.map_err(|error| OptionsError(error.to_string()))?);
         }
         Ok(game)
@@ -248,7 +245,7 @@ impl ChallengeGame {
             }
         }
         if self.session.deadline.is_some_and(|deadline| deadline <= self.now())
-            && let Ok(woken) = wake(&self.session, &*self.challenge, &HOUSE, self.now(), self.now())
+            && let Ok(woken) = wake(&self.session, &*self.challenge, &House::UNBOUNDED, self.now(), self.now())
         {
             self.take(woken);
         }
@@ -306,7 +303,7 @@ impl ChallengeGame {
             chat(&self.session, false, Party::Player(from), to, content)
                 .map_err(|error| Rejection::new("INVALID_CHAT", error.to_string()))?
         } else {
-            match act(&self.session, &*self.challenge, &HOUSE, from, Some(action), content, self.now()) {
+            match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(action), content, self.now()) {
                 Ok(transition) => transition,
                 Err(ActError::Rejected(rejection)) => return Err(rejection),
                 Err(error) => return Err(Rejection::new("REFUSED", error.to_string())),

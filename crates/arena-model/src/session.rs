@@ -136,6 +136,8 @@ pub struct Session {
     pub attributions: Vec<Attribution>,
     /// What players say that their play has cost, by seat, as far as anybody has said so. Secret until the end.
     pub usage: Arc<Vec<SeatUsage>>,
+    /// How much of [`House::session_bytes`] its transitions have taken.
+    pub written: u64,
     /// When the operator wants to be woken.
     pub deadline: Option<Timestamp>,
     /// When somebody has to look at the session although nobody calls: never later than it is due (see [`wake`]).
@@ -176,9 +178,25 @@ pub struct House<'h> {
     pub patience: Patience,
     /// Whether one user may hold two seats of a session. The game then counts for nobody.
     pub self_play: bool,
+    /// Bytes that the transitions of one session may have written, [`TRANSITION_BYTES`] for each and what they say. A game that goes
+    /// on beyond ends as abandoned: rules may be anybody's, and some never end.
+    pub session_bytes: u64,
     /// The users that are benchmark models.
     pub benchmarks: &'h BTreeSet<UserId>,
 }
+
+impl House<'static> {
+    /// Where everything is allowed and nothing ends unasked: for games outside of an arena.
+    pub const UNBOUNDED: House<'static> = House {
+        patience: Patience { open_ms: None, active_ms: None },
+        self_play: true,
+        session_bytes: u64::MAX,
+        benchmarks: &BTreeSet::new(),
+    };
+}
+
+/// What a transition takes of [`House::session_bytes`] although nothing is said.
+pub const TRANSITION_BYTES: u64 = 1024;
 
 /// What one join, message or deadline makes of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -274,6 +292,7 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
         scores: vec![Score::default(); size],
         attributions: Vec::new(),
         usage: Arc::default(),
+        written: 0,
         deadline: None,
         wake_at: patience.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
         state,
@@ -468,22 +487,21 @@ pub fn wake(
     if let (Some(due), Some(ms)) = (idle, patience_ms)
         && due <= now
     {
-        return Ok(abandon(session, house, ms, now));
+        let mut after = Session { version: session.version + 1, ..session.clone() };
+        let minutes = ms as f64 / 60_000.0;
+        let draft = abandon(&mut after, house, now, &format!("nothing happened for {minutes} minutes"));
+        return Ok(Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] });
     }
     Ok(look_again(session.deadline.or(idle)))
 }
 
-fn abandon(session: &Session, house: &House<'_>, idle_ms: i64, now: Timestamp) -> Transition {
-    let mut after = session.clone();
-    after.version += 1;
-    after.scores.fill(Score::default());
-    after.attributions.clear();
-    finish(&mut after, Ending::Abandoned, house, now);
-    let minutes = idle_ms as f64 / 60_000.0;
-    let content = format!("Game ended.\n\nAbandoned: nothing happened for {minutes} minutes. The game doesn't count.");
-    let draft =
-        Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None };
-    Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] }
+/// Ends a game that counts for nobody. The message that says why.
+fn abandon(session: &mut Session, house: &House<'_>, now: Timestamp, why: &str) -> Draft {
+    session.scores.fill(Score::default());
+    session.attributions.clear();
+    finish(session, Ending::Abandoned, house, now);
+    let content = format!("Game ended.\n\nAbandoned: {why}. The game doesn't count.");
+    Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None }
 }
 
 /// Lets the operator decide at a table, and takes from the table what it left there. `drafts` come first.
@@ -520,6 +538,9 @@ fn play(
     if ended {
         drafts.push(post(Channel::Operator(facts.id), None, final_scores(&session.scores)));
         finish(&mut session, Ending::Completed, house, now);
+    } else if session.phase == Phase::Active && takes_too_much(&mut session, house, &drafts) {
+        let why = format!("it took more than the {} bytes that a session may take here", house.session_bytes);
+        drafts.push(abandon(&mut session, house, now, &why));
     } else if session.phase == Phase::Active {
         // A time that is still to come and not too late stays: looking early costs one read, moving it an index write.
         let due = session.deadline.or(house.patience.active_ms.map(|ms| now.plus_ms(ms)));
@@ -529,6 +550,13 @@ fn play(
         }
     }
     Ok(Transition { after: After::Becomes(Box::new(session)), drafts })
+}
+
+/// Counts a transition that says this, and whether the session has more than its share now.
+fn takes_too_much(session: &mut Session, house: &House<'_>, drafts: &[Draft]) -> bool {
+    let said: usize = drafts.iter().map(|draft| draft.content.len()).sum();
+    session.written += TRANSITION_BYTES + said as u64;
+    session.written > house.session_bytes
 }
 
 fn finish(session: &mut Session, ending: Ending, house: &House<'_>, now: Timestamp) {

@@ -122,6 +122,9 @@ pub struct LimitSettings {
     pub import_bytes: usize,
     /// Most messages in one channel.
     pub channel_messages: u64,
+    /// Most bytes that the moves and the rules of one session may write, 1,024 for each transition and what it says. A game that
+    /// goes on beyond ends as abandoned.
+    pub session_bytes: u64,
     /// Requests per second that one address may make in the long run; 0 is no limit.
     pub requests_per_second: u32,
     /// Requests that one address may make at once before the limit above holds.
@@ -152,6 +155,7 @@ impl Default for LimitSettings {
             message_bytes: 1024 * 1024,
             import_bytes: 64 * 1024 * 1024,
             channel_messages: 1_000_000,
+            session_bytes: 256 * 1024 * 1024,
             requests_per_second: 100,
             requests_burst: 400,
             writes_per_second: 20,

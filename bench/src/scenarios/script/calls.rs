@@ -1,13 +1,12 @@
 //! Calls of a script by themselves, one at a time: how long each takes as the engine sees it, what a worker computes for it, and what
 //! a challenge type takes of its memory.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use arena_model::{
-    After, ChallengeType, House, Patience, Phase, Seed, Session, SessionFacts, Timestamp, Transition, act, join, open,
+    After, ChallengeType, House, Phase, Seed, Session, SessionFacts, Timestamp, Transition, act, join, open,
 };
 use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
 use serde::Deserialize;
@@ -89,8 +88,7 @@ fn load(number: u64, sandbox: &Sandbox) -> anyhow::Result<ScriptChallenge> {
 
 /// A game from its creation to its end, each call of which is timed.
 fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> anyhow::Result<()> {
-    let patience = Patience { open_ms: None, active_ms: None };
-    let house = House { patience, self_play: true, benchmarks: &BTreeSet::new() };
+    let house = House::UNBOUNDED;
     let now = Timestamp(1_700_000_000_000);
     let id = |last: u64| format!("00000000-0000-7000-8000-{last:012}");
     let facts = SessionFacts {
@@ -104,7 +102,7 @@ fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> 
     };
     let invites = facts.invites.clone();
     let start = Instant::now();
-    let mut session = open(facts, challenge, patience).map_err(|refused| anyhow!("{refused}"))?;
+    let mut session = open(facts, challenge, house.patience).map_err(|refused| anyhow!("{refused}"))?;
     latencies.record(start.elapsed());
     for invite in &invites {
         let start = Instant::now();

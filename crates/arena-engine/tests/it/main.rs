@@ -19,15 +19,20 @@ use bell::Bell;
 pub(crate) const LIMITS: Limits = Limits {
     self_play: true,
     channel_messages: 1000,
+    session_bytes: u64::MAX,
     spectators_chat: false,
     patience: Patience { open_ms: Some(600_000), active_ms: Some(1_800_000) },
 };
 
 async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
+    engine_within(LIMITS, lab, folder).await
+}
+
+async fn engine_within(limits: Limits, lab: &Lab, folder: &TempDir) -> Engine {
     let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     let psi = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
     let bell: Arc<dyn ChallengeType> = Arc::new(Builtin::<Bell>::new(&Map::new()).expect("it has no options"));
-    Engine::new(store, [psi, bell], LIMITS, lab.environment()).await.expect("the store can be read")
+    Engine::new(store, [psi, bell], limits, lab.environment()).await.expect("the store can be read")
 }
 
 async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
@@ -104,6 +109,27 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
     let session = engine.find_session(idle).await.expect("the store can be read").expect("it is there");
     let view = serde_json::to_value(arena_model::view(&session, arena_model::Viewer::Nobody)).expect("JSON");
     assert_eq!(view["state"]["abandoned"], true);
+}
+
+#[tokio::test]
+async fn a_game_that_takes_more_than_its_share_ends_as_abandoned() {
+    let (lab, folder) = (Lab::new(7), TempDir::new().expect("a temp folder"));
+    // Enough for the start and one ring, with what is said.
+    let limits = Limits { session_bytes: 2 * 1024 + "listenring 1".len() as u64, ..LIMITS };
+    let before = engine_within(limits.clone(), &lab, &folder).await;
+    let (id, invites) = create_of(&before, "bell").await;
+    join(&before, invites[0]).await;
+    lab.advance_ms(1000);
+    before.wake_due().await.expect("the store can be read");
+    assert_eq!(told(&before, id).await, ["listen", "ring 1"]);
+    drop(before);
+
+    let after = engine_within(limits, &lab, &folder).await;
+    lab.advance_ms(1000);
+    assert_eq!(after.wake_due().await.expect("the store can be read"), None);
+    let last = "Game ended.\n\nAbandoned: it took more than the 2060 bytes that a session may take here. The game doesn't count.";
+    assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2", last]);
+    assert_eq!(status(&after, id).await, Some(Status::Ended));
 }
 
 #[tokio::test]

@@ -1,20 +1,17 @@
 //! A session of a scripted challenge as text: who does what, who is told what, and how it ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_model::{
-    After, ChallengeType, Draft, House, InviteCode, JoinError, Party, Patience, Phase, Rejection, Seed, Session,
-    SessionFacts, Timestamp, Transition, act, join, open, wake,
+    After, ChallengeType, Draft, House, InviteCode, JoinError, Party, Phase, Rejection, Seed, Session, SessionFacts,
+    Timestamp, Transition, act, join, open, wake,
 };
 use arena_script::{Fault, Folder, Limits, Problem, Sandbox, ScriptChallenge};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-
-const HOUSE: House<'static> =
-    House { patience: Patience { open_ms: None, active_ms: None }, self_play: true, benchmarks: &BTreeSet::new() };
 
 /// A sandbox with these limits.
 pub fn sandbox(limits: Limits) -> Sandbox {
@@ -98,7 +95,7 @@ impl Game {
             options: challenge.resolve(wishes.as_object().unwrap_or(&Map::new())).unwrap(),
             invites: (1..=challenge.metadata().players).map(|n| format!("inv_{}", id(n)).parse().unwrap()).collect(),
         };
-        let session = open(facts, &challenge, HOUSE.patience)?;
+        let session = open(facts, &challenge, House::UNBOUNDED.patience)?;
         Ok(Game { challenge: Arc::new(challenge), session, told: String::new(), faults, now: 1_700_000_000_000 })
     }
 
@@ -117,7 +114,7 @@ impl Game {
     pub fn join(mut self, number: usize) -> Game {
         self.now += 1000;
         let invite = self.invite(number);
-        match join(&self.session, &*self.challenge, &HOUSE, invite, None, Timestamp(self.now)) {
+        match join(&self.session, &*self.challenge, &House::UNBOUNDED, invite, None, Timestamp(self.now)) {
             Ok(transition) => self.take(transition),
             Err(JoinError::Rejected(error)) => self.refused(number, &error.code, &error.message),
             Err(error) => panic!("{error}"),
@@ -128,7 +125,8 @@ impl Game {
     pub fn act(mut self, number: usize, method: &str, content: &str) -> Game {
         self.now += 1000;
         let invite = self.invite(number);
-        let done = act(&self.session, &*self.challenge, &HOUSE, invite, Some(method), content, Timestamp(self.now));
+        let done =
+            act(&self.session, &*self.challenge, &House::UNBOUNDED, invite, Some(method), content, Timestamp(self.now));
         match done {
             Ok(transition) => self.take(transition),
             Err(arena_model::ActError::Rejected(error)) => self.refused(number, &error.code, &error.message),
@@ -141,7 +139,7 @@ impl Game {
     pub fn wait(mut self) -> Game {
         let now = self.session.deadline.expect("there is a deadline");
         self.now = now.0;
-        let woken = wake(&self.session, &*self.challenge, &HOUSE, now, now).unwrap();
+        let woken = wake(&self.session, &*self.challenge, &House::UNBOUNDED, now, now).unwrap();
         self.take(woken);
         self
     }
