@@ -66,22 +66,46 @@ export function begin(input) {
   d = random[3];
 }
 
-/** Answers the call. Always a JSON text, whatever the script does, unless it is stopped. */
-export async function run(create) {
+// The two halves of a call. Between them the arena lets everything come to its end that the script has begun and doesn't await.
+let operator;
+
+/** Lets the script do what is asked. Undefined, or a JSON text if it can't or won't. */
+export function act(create) {
+  return answered(async () => {
+    operator = await acted(create);
+  });
+}
+
+/** What has come of it, as a JSON text. */
+export function tell() {
+  return answered(async () => JSON.stringify({ done: await outcome() }));
+}
+
+/** Never rejected, whatever the script does, unless it is stopped. */
+async function answered(half) {
   try {
-    return JSON.stringify({ done: await done(create) });
+    return await half();
   } catch (error) {
     if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
       return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
     }
-    // What the script has logged before tells its author how it came to this.
-    const lines = said.log.map((line) => `    console: ${line}`);
-    const stack = [typeof error?.stack === "string" ? error.stack : "", ...lines].join("\n");
-    return JSON.stringify({ failed: { message: told(error), stack } });
+    return failed(told(error), error?.stack);
   }
 }
 
-async function done(create) {
+/** The answer of a script that failed. What it has logged before tells its author how it came to this. */
+function failed(message, trace) {
+  const lines = said.log.map((line) => `    console: ${line}`);
+  const stack = [typeof trace === "string" ? trace : "", ...lines].join("\n");
+  return JSON.stringify({ failed: { message, stack } });
+}
+
+/** The same, where what went wrong is what nobody awaits: `reason` is why a promise was rejected. */
+export function unawaited(reason) {
+  return failed(`a promise that nobody awaits was rejected: ${told(reason)}`, reason?.stack);
+}
+
+async function acted(create) {
   if (typeof create !== "function") throw new TypeError("the script doesn't export a function createChallenge");
   const context = { messaging, challengeId: call.challenge.id, setDeadline, clearDeadline };
   const operator = await create(call.challenge.id, call.options, context);
@@ -102,6 +126,10 @@ async function done(create) {
       await operator.onDeadline();
       break;
   }
+  return operator;
+}
+
+async function outcome() {
   if (typeof said.deadline === "number" && typeof operator.onDeadline !== "function") {
     throw new TypeError("a deadline is set, but the challenge has no function onDeadline");
   }

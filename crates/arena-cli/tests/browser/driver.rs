@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,8 +43,18 @@ impl Driver {
     /// Starts the driver on a free port.
     pub fn start() -> Driver {
         let folder = tempfile::tempdir().unwrap();
+        // It takes a port that is free for one family of addresses, and ends if somebody has it for the other one.
+        let (process, port) = (0..5).find_map(|_| Driver::try_start(folder.path())).expect("the driver says its port");
+        let settings = Agent::config_builder().http_status_as_error(false).proxy(None);
+        let agent = settings.timeout_global(Some(PATIENCE)).build().new_agent();
+        let url = format!("http://127.0.0.1:{port}/session");
+        Driver { process, agent, url, folder, windows: Cell::new(0) }
+    }
+
+    /// The driver and its port; nothing if it ends before it says that.
+    fn try_start(folder: &Path) -> Option<(Child, u16)> {
         let mut command = Command::new("chromedriver");
-        command.args(["--port=0"]).env("TMPDIR", folder.path()).env("HOME", folder.path());
+        command.args(["--port=0"]).env("TMPDIR", folder).env("HOME", folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let spawned = command.spawn();
         let mut process = spawned.unwrap_or_else(|error| {
@@ -51,13 +62,13 @@ impl Driver {
         });
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines.find_map(|line| Some(line.split_once("started successfully on port ")?.1.to_owned()));
-        let port = said.expect("the driver says its port");
+        let Some(port) = said else {
+            process.wait().unwrap();
+            return None;
+        };
         // What it says later must not fill the pipe.
         thread::spawn(move || lines.for_each(drop));
-        let settings = Agent::config_builder().http_status_as_error(false).proxy(None);
-        let agent = settings.timeout_global(Some(PATIENCE)).build().new_agent();
-        let url = format!("http://127.0.0.1:{}/session", port.trim_end_matches('.'));
-        Driver { process, agent, url, folder, windows: Cell::new(0) }
+        Some((process, port.trim_end_matches('.').parse().unwrap()))
     }
 
     /// A browser of its own: no other window shares its storage.

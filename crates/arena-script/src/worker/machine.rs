@@ -1,6 +1,6 @@
 //! The JavaScript engine: compiles the modules of a script once, makes a world of them, and runs each call in that world as it was then.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -73,6 +73,9 @@ const PRIVATE: &str = "arena:";
 pub(crate) fn importable() -> impl Iterator<Item = &'static str> {
     OURS.iter().map(|(name, _)| *name).filter(|name| !name.starts_with(PRIVATE))
 }
+
+/// How many promises that were rejected are remembered at a time: one is enough for a fault, but most are awaited a moment later.
+const REJECTED: usize = 100;
 
 /// What is compiled has to live as long as the process, since that is how the bindings take it without trust in the caller. A worker
 /// compiles each version of a script once and is ended with it.
@@ -354,12 +357,18 @@ struct World {
 struct Engine {
     context: Context,
     begin: Persistent<Function<'static>>,
-    run: Persistent<Function<'static>>,
+    act: Persistent<Function<'static>>,
+    tell: Persistent<Function<'static>>,
+    unawaited: Persistent<Function<'static>>,
     /// The script's `createChallenge`; absent if the script is evaluated by each call anew.
     create: Option<Persistent<Value<'static>>>,
     /// How much of its limit a call has taken.
     ticks: Rc<Cell<u32>>,
+    /// Promises that were rejected and that nobody has awaited so far, and why. Empty between calls.
+    rejected: Rejected,
 }
+
+type Rejected = Rc<RefCell<Vec<(Persistent<Value<'static>>, Persistent<Value<'static>>)>>>;
 
 impl Machine {
     pub(super) fn new(limits: Limits) -> io::Result<Machine> {
@@ -383,7 +392,7 @@ impl Machine {
         self.put_back(number);
         self.ready = None;
         let world = &self.worlds[number];
-        let Engine { context, begin, run, create, ticks } = &*world.engine;
+        let Engine { context, begin, act, tell, unawaited, create, ticks, rejected } = &*world.engine;
         ticks.set(world.ticks);
         let answer = context.with(|ctx| {
             let answered = || -> Result<String, Error> {
@@ -393,9 +402,21 @@ impl Machine {
                     Some(create) => create.clone().restore(&ctx)?,
                     None => evaluate(&ctx)?,
                 };
-                run.clone().restore(&ctx)?.call::<_, rquickjs::Promise<'_>>((create,))?.finish()
+                let acting = act.clone().restore(&ctx)?.call::<_, rquickjs::Promise<'_>>((create,))?;
+                if let Some(text) = acting.finish::<Option<String>>()? {
+                    return Ok(text);
+                }
+                while ticks.get() <= self.limits.ticks && ctx.execute_pending_job() {}
+                // Borrowed no longer than this: what is asked below may reject promises too.
+                let reason = rejected.borrow().first().map(|(_, reason)| reason.clone());
+                if let Some(reason) = reason {
+                    return unawaited.clone().restore(&ctx)?.call((reason.restore(&ctx)?,));
+                }
+                tell.clone().restore(&ctx)?.call::<_, rquickjs::Promise<'_>>(())?.finish()
             };
-            match answered() {
+            let answered = answered();
+            rejected.borrow_mut().clear();
+            match answered {
                 Ok(text) if text.starts_with(FAILED) => match serde_json::from_str(&text) {
                     Ok(Reply::Failed(failure)) => failed(failure.message, failure.stack),
                     _ => Answer::Written(text),
@@ -419,13 +440,15 @@ impl Machine {
             let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
             return Answer::Failed(Failure { message, stack });
         }
-        match answer {
-            Answer::Failed(failure) if failure.message.contains("out of memory") => {
-                let message = format!("took more than its {} MiB of memory", self.limits.memory_bytes >> 20);
-                Answer::Failed(Failure { message, ..failure })
-            }
-            answer => answer,
+        if self.memory.has_refused() {
+            let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
+            return Answer::Failed(Failure { message: self.too_much_memory(), stack });
         }
+        answer
+    }
+
+    fn too_much_memory(&self) -> String {
+        format!("took more than its {} MiB of memory", self.limits.memory_bytes >> 20)
     }
 
     /// Puts the world of the last call back, so that the next call needn't wait for it.
@@ -467,17 +490,25 @@ impl Machine {
         unsafe {
             self.memory.wipe();
         }
-        let (limits, ticks) = (self.limits, Rc::new(Cell::new(0)));
-        let counted = Rc::clone(&ticks);
+        let (limits, ticks, rejected) = (self.limits, Rc::new(Cell::new(0)), Rejected::default());
+        let (counted, noted) = (Rc::clone(&ticks), Rc::clone(&rejected));
         let world = || -> Result<Context, Error> {
             let runtime = Runtime::new_with_alloc(self.memory.lend())?;
-            runtime.set_memory_limit(limits.memory_bytes);
             runtime.set_max_stack_size(limits.stack_bytes);
             // Tidying up early costs more than the memory that most calls take.
             runtime.set_gc_threshold(limits.memory_bytes / 4);
             runtime.set_interrupt_handler(Some(Box::new(move || {
                 counted.set(counted.get() + 1);
                 counted.get() > limits.ticks
+            })));
+            runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, is_handled| {
+                let promise = Persistent::save(&ctx, promise);
+                let mut noted = noted.borrow_mut();
+                match is_handled {
+                    true => noted.retain(|(other, _)| *other != promise),
+                    false if noted.len() < REJECTED => noted.push((promise, Persistent::save(&ctx, reason))),
+                    false => {}
+                }
             })));
             let names = Names { entry: script.entry.clone(), resolved: Rc::clone(&script.resolved) };
             runtime.set_loader(names, Bundled(script.bytecodes));
@@ -493,16 +524,24 @@ impl Machine {
                 let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
                 let create = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx)?)) } else { None };
                 let is_asked = session.get::<_, Function<'_>>("isAsked")?.call::<_, bool>(())?;
-                if is_asked || ticks.get() > limits.ticks {
+                if is_asked || ticks.get() > limits.ticks || !rejected.borrow().is_empty() {
                     return Err(Error::WouldBlock);
                 }
-                let named = |name: &str| session.get::<_, Function<'_>>(name);
-                Ok((Persistent::save(&ctx, named("begin")?), Persistent::save(&ctx, named("run")?), create))
+                let named = |name: &str| -> Result<_, Error> {
+                    Ok(Persistent::save(&ctx, session.get::<_, Function<'_>>(name)?))
+                };
+                Ok(([named("begin")?, named("act")?, named("tell")?, named("unawaited")?], create))
             };
-            functions().map_err(|error| thrown(&ctx, error))
+            let functions = functions();
+            rejected.borrow_mut().clear();
+            functions.map_err(|error| thrown(&ctx, error))
         });
-        let (begin, run, create) = functions?;
-        Ok(Engine { context, begin, run, create, ticks })
+        let functions = functions.map_err(|(message, stack)| match self.memory.has_refused() {
+            true => (self.too_much_memory(), stack),
+            false => (message, stack),
+        });
+        let ([begin, act, tell, unawaited], create) = functions?;
+        Ok(Engine { context, begin, act, tell, unawaited, create, ticks, rejected })
     }
 }
 

@@ -14,6 +14,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 /// Room for each byte that a script may take: blocks are given back to others of their size only, so what is free can't always be used.
 const ROOM: usize = 4;
 
+/// What there is beyond the limit once it has been reached: room for the error that says where.
+const TO_SAY_SO: usize = 64 << 10;
+
 /// Before each block. Keeps blocks aligned, too.
 #[repr(C, align(16))]
 struct Block {
@@ -28,6 +31,11 @@ struct Block {
 struct Books {
     /// Bytes that have ever been in use since the region was clean; the rest is zeros.
     used: usize,
+    /// Bytes that are lent, and how many may be.
+    lent: usize,
+    most: usize,
+    /// Whether more was asked for than there is.
+    refused: bool,
     /// The blocks of each class that are free.
     free: [*mut Block; CLASSES],
 }
@@ -52,6 +60,21 @@ fn class_of(size: usize) -> Option<(usize, usize)> {
 pub(super) struct Memory {
     books: NonNull<Books>,
     bytes: usize,
+    most: usize,
+}
+
+impl Books {
+    fn new(most: usize) -> Books {
+        Books { used: size_of::<Books>(), lent: 0, most, refused: false, free: [ptr::null_mut(); CLASSES] }
+    }
+
+    /// Notes that more was asked for than there is.
+    fn refuse(&mut self) {
+        if !self.refused {
+            self.refused = true;
+            self.most += TO_SAY_SO;
+        }
+    }
 }
 
 /// What a region was like at one time.
@@ -65,9 +88,9 @@ impl Memory {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, rights, kind)? };
         let books = NonNull::new(start.cast::<Books>()).ok_or_else(|| io::Error::other("no memory"))?;
-        let memory = Memory { books, bytes };
+        let memory = Memory { books, bytes, most };
         // SAFETY: the mapping is larger than the books, and aligned to a page.
-        unsafe { books.write(Books { used: size_of::<Books>(), free: [ptr::null_mut(); CLASSES] }) };
+        unsafe { books.write(Books::new(most)) };
         Ok(memory)
     }
 
@@ -110,12 +133,17 @@ impl Memory {
     /// What points into it from outside isn't touched before its image is put back.
     pub(super) unsafe fn wipe(&mut self) {
         let used = self.used();
-        let books = Books { used: size_of::<Books>(), free: [ptr::null_mut(); CLASSES] };
         // SAFETY: as above.
         unsafe {
-            self.books.write(books);
+            self.books.write(Books::new(self.most));
             self.clear(size_of::<Books>(), used);
         }
+    }
+
+    /// Whether the engine asked for more than there is, since the region was clean or what it is now was put back.
+    pub(super) fn has_refused(&self) -> bool {
+        // SAFETY: the books are there.
+        unsafe { (*self.books.as_ptr()).refused }
     }
 
     fn used(&self) -> usize {
@@ -152,19 +180,25 @@ pub(super) struct Lent {
 // SAFETY: blocks are within the region, aligned to 16 bytes, as large as they say, and each is lent to one until it is given back.
 unsafe impl Allocator for Lent {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        let Some((class, size)) = class_of(size) else { return ptr::null_mut() };
         // SAFETY: the books are there, and nobody else has them while this runs.
         unsafe {
             let books = self.books.as_mut();
+            let Some((class, size)) = class_of(size).filter(|(_, size)| books.lent + size <= books.most) else {
+                books.refuse();
+                return ptr::null_mut();
+            };
             let block = books.free[class];
             if !block.is_null() {
                 books.free[class] = (*block).next;
+                books.lent += size;
                 return block.add(1).cast();
             }
             let end = books.used + size_of::<Block>() + size;
             if end > self.bytes {
+                books.refuse();
                 return ptr::null_mut();
             }
+            books.lent += size;
             let block = self.books.as_ptr().cast::<u8>().add(books.used).cast::<Block>();
             books.used = end;
             block.write(Block { size, next: ptr::null_mut() });
@@ -173,7 +207,7 @@ unsafe impl Allocator for Lent {
     }
 
     fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        let Some(size) = count.checked_mul(size) else { return ptr::null_mut() };
+        let size = count.saturating_mul(size);
         let block = self.alloc(size);
         if !block.is_null() {
             // SAFETY: it has room for that.
@@ -186,8 +220,9 @@ unsafe impl Allocator for Lent {
         // SAFETY: what is given back was lent, so there is a block before it, of a class.
         unsafe {
             let block = at.cast::<Block>().sub(1);
-            let Some((class, _)) = class_of((*block).size) else { return };
+            let Some((class, size)) = class_of((*block).size) else { return };
             let books = self.books.as_mut();
+            books.lent = books.lent.saturating_sub(size);
             (*block).next = books.free[class];
             books.free[class] = block;
         }
@@ -203,7 +238,10 @@ unsafe impl Allocator for Lent {
             if (has / 2..=has).contains(&size) {
                 return at;
             }
+            // It counts once, although for a moment it is there twice.
+            self.books.as_mut().lent -= has;
             let to = self.alloc(size);
+            self.books.as_mut().lent += has;
             if !to.is_null() {
                 ptr::copy_nonoverlapping(at, to, has.min(size));
                 self.dealloc(at);
@@ -236,7 +274,7 @@ mod tests {
 
     #[test]
     fn what_was_done_since_an_image_never_happened() {
-        let mut memory = Memory::new(1 << 20).unwrap();
+        let mut memory = Memory::new(4 << 20).unwrap();
         let mut lent = memory.lend();
         let kept = lent.alloc(100);
         // SAFETY: what is written to was lent, and is as large.
@@ -253,7 +291,11 @@ mod tests {
             let again: Vec<usize> = [10, 3000, 2 << 20].map(|size| lent.alloc(size) as usize).to_vec();
             assert_eq!(first, again);
             assert!(std::slice::from_raw_parts(again[2] as *const u8, 2 << 20).iter().all(|byte| *byte == 0));
-            assert!(lent.alloc(4 << 20).is_null(), "more than there is");
+            let grown = lent.realloc(again[2] as *mut u8, 3 << 20);
+            assert!(!grown.is_null() && !memory.has_refused());
+            assert!(lent.alloc(2 << 20).is_null() && memory.has_refused(), "more than there is");
+            memory.put_back(&image);
+            assert!(!memory.has_refused());
         }
     }
 }

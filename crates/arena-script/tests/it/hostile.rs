@@ -173,14 +173,14 @@ fn memory() {
     check(
         "const a = []; for (;;) a.push(new Array(1000).fill(1));",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 16 MiB of memory
-            at act (index.js:7)
-            at <anonymous> (index.js:4)
-            at call (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: took more than its 16 MiB of memory
+                at act (index.js:7)
+                at <anonymous> (index.js:4)
+                at call (native)
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
     );
     check(
         "let s = \"x\"; for (;;) s += s;",
@@ -219,6 +219,108 @@ fn promises_that_never_settle() {
         {"done":[0,1]}
     "#]],
     );
+}
+
+#[test]
+fn promises_that_nobody_awaits() {
+    // They come to their end before the call does.
+    check(
+        "(async () => { await null; await null; this.gameState.done.push(\"later\"); })();",
+        expect![[r#"
+            1 → operator: (act) now
+            2 → operator: (act) after
+            {"done":[0,0,"later",1]}
+        "#]],
+    );
+    // So nobody needs to look for a rejection that is silent.
+    check(
+        "this.send(42, message.from);",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: a promise that nobody awaits was rejected: TypeError: what is sent must be a string, not number
+            at act (index.js:7)
+            at <anonymous> (index.js:4)
+            at call (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "(async () => { await null; console.log(\"so far\"); undefined.x; })();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: a promise that nobody awaits was rejected: TypeError: cannot read property 'x' of undefined
+            at <anonymous> (index.js:7)
+
+            console: so far
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "Promise.reject();",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: a promise that nobody awaits was rejected: undefined
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "for (let i = 0; i < 10000; i++) Promise.reject(i);",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: a promise that nobody awaits was rejected: 0
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    // One that is caught late is caught.
+    check(
+        "const late = Promise.reject(new Error(\"x\")); await null; late.catch(() => {});",
+        expect![[r#"
+        1 → operator: (act) now
+        2 → operator: (act) after
+        {"done":[0,0,1]}
+    "#]],
+    );
+    check(
+        "const again = () => Promise.resolve().then(again); again();",
+        expect![[r#"
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: took more than its 16 MiB of memory
+                at again (index.js:7)
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
+    );
+    check(
+        "Promise.reject({ get stack() { for (;;) {} } });",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+            at get stack (index.js:7)
+            at stringify (native)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    check(
+        "Promise.reject({ get stack() { throw new Error(\"no\"); } });",
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: Error: no
+            at get stack (index.js:7)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    let text = format!("Promise.reject(new Error(\"at once\"));\n{}", script("act() {}"));
+    let problems = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), LIMITS).err().unwrap();
+    expect![[r#"
+        index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: Error: at once
+            at <anonymous> (index.js:1)"#]]
+    .assert_eq(&problems[0].to_string());
 }
 
 #[test]
