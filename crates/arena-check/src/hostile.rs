@@ -1,6 +1,6 @@
 //! Whether a challenge takes whatever players may send: junk of all sorts, in several moments of a game.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::Seat;
 
@@ -96,10 +96,13 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
             }
             let seat = Seat(rng.below(table.seats() as u64) as usize);
             for method in &subject.challenge.metadata().methods {
+                let (mut refused, mut states) = (0, BTreeSet::new());
                 for content in &junk {
                     let action = Action { seat, method: method.name.clone(), content: content.clone() };
                     let mut tried = table.clone();
                     let taken = seen.note(&action, tried.act(&action));
+                    refused += usize::from(!taken);
+                    states.insert(tried.state().to_owned());
                     for _ in 0..if taken && load == 0 { AFTER } else { 0 } {
                         if tried.has_ended() {
                             break;
@@ -111,6 +114,10 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
                             seen.note_fault(fault, vec![action.describe(), next.describe()]);
                         }
                     }
+                }
+                // Where nothing is expected, nothing that is sent makes a difference.
+                if refused == 0 && states.len() > 1 {
+                    seen.careless.insert(method.name.clone());
                 }
             }
             for _ in 0..PAUSE {
@@ -135,6 +142,8 @@ struct Seen {
     failures: BTreeMap<(Option<String>, String), (Fault, Vec<String>)>,
     /// Methods that were ever understood: taken, or refused for another reason than being unknown.
     understood: Vec<String>,
+    /// Methods that took all the junk there is at one moment of a game.
+    careless: BTreeSet<String>,
     /// Refusals without a name that programs could branch on, with what led there.
     nameless: BTreeMap<String, String>,
 }
@@ -186,11 +195,19 @@ impl Seen {
             let what = "a refusal needs a code in capitals, such as INVALID_BID, and a sentence";
             findings.push(Finding::advice(CHECK, what).shown_by([action.clone(), refusal.clone()]));
         }
+        let careless = self.careless.iter().map(|method| {
+            let what = format!(
+                "`{method}` takes and remembers whatever is sent, brackets by the hundred too; if it expects something, refuse the rest"
+            );
+            Finding::advice(CHECK, what)
+        });
+        let careless: Vec<Finding> = careless.collect();
         if findings.is_empty() {
             let Seen { tried, taken, .. } = self;
             let what = format!("{tried} messages, most of them junk: {taken} taken, the others refused with a reason");
             findings.push(Finding::fine(CHECK, what));
         }
+        findings.extend(careless);
         findings
     }
 }

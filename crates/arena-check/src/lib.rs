@@ -123,18 +123,29 @@ pub const CHECKS: [(&str, &str); 7] = [
 ];
 
 /// Makes all checks. Findings are in the order of [`CHECKS`]; there is at least one for each check that could be made. After each call
-/// that failed, `last_fault` is asked what is known of it, and then forgets it; players are told no more than that it failed.
-pub fn check(challenge: &dyn ChallengeType, plan: &Plan, last_fault: &dyn Fn() -> Option<Fault>) -> Vec<Finding> {
+/// that failed, `last_fault` is asked what is known of it, and then forgets it; players are told no more than that it failed. `begins`
+/// is told of each check that begins, as some take long.
+pub fn check(
+    challenge: &dyn ChallengeType,
+    plan: &Plan,
+    last_fault: &dyn Fn() -> Option<Fault>,
+    begins: &dyn Fn(&'static str),
+) -> Vec<Finding> {
     let subject = Subject { challenge, last_fault };
+    begins("metadata");
     let mut findings = described::check(challenge);
     // Where not even all can join, nothing else can be tried.
     if let Err(fault) = play::Table::seated(subject, &plan.seed) {
         findings.push(Finding::of_fault("determinism", "no game can begin", &fault, &[]));
         return findings;
     }
+    begins("determinism");
     findings.extend(repeat::check(subject, plan));
+    begins("messages");
     findings.extend(hostile::check(subject, plan));
+    begins("secrecy");
     findings.extend(secrecy::check(subject, plan));
+    begins("ending");
     findings.extend(ending::check(subject, plan));
     let place = |finding: &Finding| CHECKS.iter().position(|(name, _)| *name == finding.check);
     findings.sort_by_key(place);

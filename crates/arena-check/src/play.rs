@@ -132,6 +132,11 @@ impl<'c> Table<'c> {
         Table::opened(subject, seed)?.filled()
     }
 
+    /// What the rules remember.
+    pub fn state(&self) -> &str {
+        &self.session.state
+    }
+
     /// The session, when all have joined.
     pub fn filled(mut self) -> Result<Table<'c>, Fault> {
         for invite in self.session.facts.invites.clone() {

@@ -28,6 +28,8 @@ enum Fault {
     Ages,
     /// Some texts are too much for it.
     Fails,
+    /// It takes every text, and remembers how long it is.
+    Takes,
     /// It has a method that it doesn't know.
     Boasts,
     /// It sets one deadline after another.
@@ -135,7 +137,8 @@ impl Operator for Game {
         if self.fault == Fault::Fails && content.contains("__proto__") {
             return Err(Rejection::new("CHALLENGE_FAILED", "TypeError: not a function"));
         }
-        let guess: u64 = content.parse().map_err(|_| match self.fault {
+        let length = (self.fault == Fault::Takes).then_some(content.len() as u64);
+        let guess: u64 = content.parse().ok().or(length).ok_or_else(|| match self.fault {
             Fault::Oracle => {
                 Rejection::new("INVALID_GUESS", format!("No number from 1 to {}.", 10 + self.secrets[other]))
             }
@@ -237,6 +240,16 @@ fn a_text_that_is_too_much_is_found() {
         Wrong messages: it fails at what a player sends: TypeError: not a function
           player 2 sends guess "__proto__"
     "#]],
+    );
+}
+
+#[test]
+fn a_method_that_takes_everything_is_told() {
+    check(
+        Fault::Takes,
+        expect![[r#"
+            Advice messages: `guess` takes and remembers whatever is sent, brackets by the hundred too; if it expects something, refuse the rest
+        "#]],
     );
 }
 

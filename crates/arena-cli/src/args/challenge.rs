@@ -28,6 +28,7 @@ Examples:
   arena challenge check .
   arena challenge check number-duel --json
   arena challenge check psi                   one that is built in
+  arena challenge check . --set players=3     with another option than its usual one
   arena challenge check . --allow secrecy     what it tells is meant so: no reason to fail
 
 Checks: metadata, determinism, restore, messages, secrecy, ending, scores, bots. `✗` has to be mended, `!` may be meant so, and what is
@@ -98,6 +99,9 @@ pub struct CheckChallengeArgs {
     /// Don't let the folder's bots play.
     #[arg(long)]
     pub no_bots: bool,
+    /// Set an option of the challenge: KEY=VALUE.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = option)]
+    pub options: Vec<(String, Value)>,
     /// How bots are held in.
     #[command(flatten)]
     pub sandbox: SandboxArgs,

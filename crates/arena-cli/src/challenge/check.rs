@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
-use arena_check::{Finding, Plan, Verdict, check};
+use arena_check::{CHECKS, Finding, Plan, Verdict, check};
 use arena_match::{Plan as MatchPlan, hold};
 use arena_model::Seed;
-use serde_json::{Map, json};
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use serde_json::{Map, Value, json};
 
 use super::find::{Found, find};
 use crate::args::CheckChallengeArgs;
@@ -24,13 +26,23 @@ const BOTS: &str = "bots";
 
 /// Makes all checks and tells what they found.
 pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
-    let found = find(&args.challenge)?;
+    let options: Map<String, Value> = args.options.iter().cloned().collect();
+    let found = find(&args.challenge, &options)?;
     let seed = args.seed.clone().unwrap_or_else(|| Seed::from_number(0));
     let plan = Plan { seed: seed.clone(), games: args.games, ..Plan::default() };
-    let mut findings = check(&*found.challenge, &plan, &|| found.last_fault());
+    let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let spinner = ProgressBar::with_draw_target(None, target);
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    let begins = |check: &'static str| {
+        let asked = CHECKS.iter().find(|(name, _)| *name == check).map_or("", |(_, asked)| asked);
+        spinner.set_message(format!("{check}: {asked}"));
+    };
+    let mut findings = check(&*found.challenge, &plan, &|| found.last_fault(), &begins);
+    spinner.set_message("bots: can it be played?");
     if !args.no_bots {
         findings.extend(let_bots_play(&found, &seed, args)?);
     }
+    spinner.finish_and_clear();
     for finding in &mut findings {
         let is_allowed = args.allow.iter().any(|check| check == finding.check);
         if finding.verdict == Verdict::Wrong && is_allowed {
@@ -87,6 +99,8 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
     let called_off = interrupt::flag()?;
     let confinement = confinement(&args.sandbox)?;
     let game = found.game();
+    let usual = found.challenge.resolve(&Map::new()).map_err(|error| Failure::caused(Exit::Internal, &error))?;
+    let seats = found.challenge.seats(&usual);
     let mut findings = Vec::new();
     for bot in bots {
         let agent = find_agent(&bot)?;
@@ -95,7 +109,7 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
             options: &Map::new(),
             seed: seed.clone(),
             limits: game.limits,
-            agents: vec![&agent; found.challenge.metadata().players],
+            agents: vec![&agent; seats],
             confinement: &confinement,
         };
         let result = hold(&plan, None, None, &called_off).map_err(explain)?.result;

@@ -20,7 +20,7 @@ type Deal = Option<Vec<f64>>;
 
 /// Plays the deals and tells what each seat is worth.
 pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
-    let found = find(&args.challenge)?;
+    let found = find(&args.challenge, &Map::new())?;
     let game = found.game();
     let options: Map<String, Value> = args.options.iter().cloned().collect();
     let wanted = options.get("players").and_then(Value::as_u64).map(|players| players as usize);

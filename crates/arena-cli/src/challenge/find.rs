@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arena_check::Fault;
 use arena_model::{ChallengeType, GameType};
 use arena_script::find_folders;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::exit::{Exit, Failure};
 use crate::scripts;
 
 /// A challenge that can be looked at.
 pub struct Found {
-    /// It, with its usual options.
+    /// It, with the options that were asked for.
     pub challenge: Arc<dyn ChallengeType>,
     /// Its folder, if it has one.
     pub folder: Option<PathBuf>,
@@ -21,21 +21,21 @@ pub struct Found {
     last_fault: Arc<Mutex<Option<arena_script::Fault>>>,
 }
 
-/// The challenge in a folder, or the one of a name that is built in.
+/// The challenge in a folder, or the one of a name that is built in, with these options instead of its usual ones.
 ///
 /// # Errors
-/// When there is none, or all that is wrong with it.
-pub fn find(text: &str) -> Result<Found, Failure> {
+/// When there is none, or all that is wrong with it or with an option.
+pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> {
     let last_fault = Arc::new(Mutex::new(None));
     let folder = Path::new(text);
     if !folder.is_dir() {
-        let Some(found) = arena_catalogue::challenge(text, &Map::new()) else {
+        let Some(found) = arena_catalogue::challenge(text, options) else {
             let names: Vec<&str> = arena_catalogue::challenges().collect();
             let sentence =
                 format!("there is no folder {text}, and no challenge of that name; built in are {}", names.join(", "));
             return Err(Failure::new(Exit::Usage, sentence));
         };
-        let challenge = found.map_err(|error| Failure::caused(Exit::Internal, &error))?;
+        let challenge = found.map_err(|error| Failure::new(Exit::Usage, error))?;
         return Ok(Found { challenge, folder: None, last_fault });
     }
     // Whoever names the folder above means one of these.
@@ -50,6 +50,7 @@ pub fn find(text: &str) -> Result<Found, Failure> {
     }
     let faulty = |failure: Failure| Failure::new(Exit::FaultyChallenge, failure.sentence());
     let challenge = scripts::load(folder).map_err(faulty)?;
+    let challenge = challenge.with_options(options).map_err(|error| Failure::new(Exit::Usage, error))?;
     let noted = Arc::clone(&last_fault);
     let challenge = challenge.with_listener(move |fault| {
         *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.clone());

@@ -26,7 +26,7 @@ struct Created {
 
 /// Starts an arena, makes a session, seats all, and plays.
 pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
-    let found = find(&args.challenge)?;
+    let found = find(&args.challenge, &Map::new())?;
     let options: Map<String, Value> = args.options.iter().cloned().collect();
     let mut settings = hosting(&found, &options)?;
     // Before a server is started: what is said wrong is told at once.

@@ -149,6 +149,20 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
+fn a_challenge_is_checked_with_the_options_that_are_wished() {
+    let checked = |options: &[&str]| run(&[&["challenge", "check", "psi", "--games", "2"], options].concat());
+    for (option, code) in [("setSize=4", 0), ("setSize=-4", 2), ("size=4", 2), ("setSize", 2)] {
+        let checked = checked(&["--set", option]);
+        assert_eq!(checked.code, code, "{option}: {checked:#?}");
+    }
+    // Without a secret there is nothing to compare.
+    let bare = checked(&["--set", "setSize=0", "--set", "intersectionSize=3", "--json"]).json();
+    let secrecy: Vec<&Value> =
+        bare["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == "secrecy").collect();
+    assert!(secrecy.iter().all(|finding| finding["verdict"] != "fine"), "{secrecy:#?}");
+}
+
+#[test]
 fn no_challenge_is_told_in_a_sentence() {
     for (what, why) in [("nothing-here", "no challenge of that name"), (".", "it has no challenge.json")] {
         let checked = run(&["challenge", "check", what]);
