@@ -18,6 +18,9 @@ use crate::output::{Style, print};
 /// How long the end is waited for when there is no more input: without bots, and with bots that may still play.
 const AFTER_INPUT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
 
+/// How long the news of an end are waited for that the arena's list of sessions knows already.
+const NEWS: Duration = Duration::from_secs(20);
+
 /// Somebody at the table.
 pub enum Sitter {
     /// Whoever is at the keyboard.
@@ -175,6 +178,9 @@ impl Keyboard {
                 }
                 Ok(Event::BotFailed(number, failure)) => {
                     voice.remark(&format!("the bot on seat {number} has failed: {}", failure.sentence()))?;
+                }
+                Err(RecvTimeoutError::Timeout) if patience != Some(NEWS) && self.own[0].seat.has_ended()? => {
+                    patience = Some(NEWS);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     voice.remark("no more input, and the session hasn't ended")?;

@@ -101,7 +101,7 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
     }
     let mut table = Table::new(&["", "security", "utility"]);
     for (number, score) in ending.scores.iter().enumerate() {
-        let you = if ending.players.get(number) == Some(&seat.you) { " (you)" } else { "" };
+        let you = if seat.players_at(&ending).get(number) == Some(&seat.you) { " (you)" } else { "" };
         table.row([format!("Player {}{you}", number + 1), score["security"].to_string(), score["utility"].to_string()]);
     }
     print(&table.right([1, 2]).to_string())?;
@@ -112,7 +112,7 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
 fn tell_costs(seat: &Seat, ending: &Ending) -> Result<(), Failure> {
     let mut table = Table::new(&["as reported", "model", "requests", "tokens in", "tokens out", "USD"]);
     let mut is_empty = true;
-    for (player, total) in ending.players.iter().zip(&ending.reported_usage) {
+    for (player, total) in seat.players_at(ending).iter().zip(&ending.reported_usage) {
         // What another arena tells may be anything, and what isn't there is left open.
         if total["reports"].as_u64().unwrap_or(0) == 0 {
             continue;

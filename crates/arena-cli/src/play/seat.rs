@@ -84,6 +84,8 @@ struct Listed {
 #[derive(Deserialize)]
 struct State {
     #[serde(default)]
+    status: String,
+    #[serde(default)]
     players: Vec<String>,
 }
 
@@ -240,6 +242,12 @@ impl Seat {
         Ok(())
     }
 
+    /// Whether the arena lists the session as one that has ended.
+    pub fn has_ended(&self) -> Result<bool, Failure> {
+        let listed = find(&self.arena, Some(&self.challenge), |listed| listed.id == self.session)?;
+        Ok(listed.is_some_and(|listed| listed.state.status == "ended"))
+    }
+
     /// What people call a player: `Player 2`, `Player 1 (you)`.
     pub fn name_of(&self, id: &str) -> String {
         let mark = if id == self.you { " (you)" } else { "" };
@@ -257,9 +265,14 @@ impl Seat {
         by_number.or_else(|| self.players.iter().find(|player| *player == name)).map(String::as_str)
     }
 
+    /// The public names of the players at the end, by seat: as the arena has told them with it, or as they are known.
+    pub fn players_at<'e>(&'e self, ending: &'e Ending) -> &'e [String] {
+        if ending.players.is_empty() { &self.players } else { &ending.players }
+    }
+
     /// How the session ended, for programs.
     pub fn result(&self, ending: &Ending) -> Value {
-        let players = if ending.players.is_empty() { &self.players } else { &ending.players };
+        let players = self.players_at(ending);
         let mut result = serde_json::json!({
             "session": self.session,
             "challenge": self.challenge,

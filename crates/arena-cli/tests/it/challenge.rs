@@ -155,11 +155,8 @@ fn a_challenge_is_checked_with_the_options_that_are_wished() {
         let checked = checked(&["--set", option]);
         assert_eq!(checked.code, code, "{option}: {checked:#?}");
     }
-    // Without a secret there is nothing to compare.
-    let bare = checked(&["--set", "setSize=0", "--set", "intersectionSize=3", "--json"]).json();
-    let secrecy: Vec<&Value> =
-        bare["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == "secrecy").collect();
-    assert!(secrecy.iter().all(|finding| finding["verdict"] != "fine"), "{secrecy:#?}");
+    let three = checked(&["--set", "players=3"]);
+    assert!(three.stdout.contains("for 3 players"), "{three:#?}");
 }
 
 #[test]
