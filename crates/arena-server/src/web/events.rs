@@ -47,7 +47,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             data-options=(seen.options) data-total=(total) {
             p.soft { @if total == 0 { "Nothing was said." } @else { "Loading…" } }
         }
-        (ending(&seen, &profiles))
+        (ending(&seen, &profiles, None))
     };
     let title = format!("{} …{}, replayed", seen.challenge_type, tail(&seen.id));
     Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_style("viewer.css").with_script("events.js")))

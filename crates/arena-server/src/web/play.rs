@@ -56,7 +56,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         p.error id="refusal" role="alert" hidden {}
-        (result(&seen, &profiles))
+        (result(&seen, &profiles, operator.ending()))
         div.stage {
             (board(&seen, operator.deadline()))
             section id="acts" {
@@ -88,7 +88,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         (deal(&seen))
     };
-    Ok(answer(&Page::new("Play", Place::Elsewhere, body).with_script("play.js")))
+    let name = metadata.map_or("a game", |metadata| &metadata.name);
+    Ok(answer(&Page::new(&format!("Play {name}"), Place::Elsewhere, body).with_script("play.js")))
 }
 
 /// The form by which the seat is taken.
@@ -144,13 +145,21 @@ fn steps(path: &str) -> Markup {
 
 /// A form for each method. Where the game is played on its board, moves in words are there for those who want them.
 fn acts(path: &str, metadata: &ChallengeMetadata, is_on_board: bool) -> Markup {
-    let (words, others): (Vec<_>, Vec<_>) =
-        metadata.methods.iter().partition(|method| is_on_board && ["move", "actions"].contains(&method.name.as_str()));
-    html! {
-        div.cards { @for method in others { (act_form(path, method)) } }
-        @if !words.is_empty() {
-            details { summary { "Moves in words" } div.cards { @for method in words { (act_form(path, method)) } } }
+    let is_in_words = |method: &Method| is_on_board && ["move", "actions"].contains(&method.name.as_str());
+    let is_final = |method: &Method| method.name == "resign";
+    let usual = |method: &&Method| !is_in_words(method) && !is_final(method);
+    // Not where one clicks by mistake.
+    let apart = |summary: &str, methods: Vec<&Method>| {
+        html! {
+            @if !methods.is_empty() {
+                details { summary { (summary) } div.cards { @for method in methods { (act_form(path, method)) } } }
+            }
         }
+    };
+    html! {
+        div.cards { @for method in metadata.methods.iter().filter(usual) { (act_form(path, method)) } }
+        (apart("Moves in words", metadata.methods.iter().filter(|method| is_in_words(method)).collect()))
+        (apart("Give up", metadata.methods.iter().filter(|method| is_final(method)).collect()))
     }
 }
 

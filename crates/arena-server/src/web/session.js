@@ -18,6 +18,9 @@ if (seat?.seated === "true") board.own = seat.invite;
 
 const connection = document.getElementById("connection");
 
+/** What is said of a session that is listened to. */
+const STANDS = { open: "Waiting for players.", active: "Live.", ended: "This session has ended." };
+
 /** Most messages in a list; older ones stay on the server. */
 const MOST = 400;
 
@@ -117,6 +120,7 @@ function renewFrom(fresh) {
     said.renew(document.querySelectorAll(".messages .who"));
     board.draw();
     showClock();
+    if (session.status !== before && sources.length) connection.textContent = STANDS[session.status];
     if (session.status === "ended" && before !== "ended") {
         // What was private may be told now.
         disconnect();
@@ -155,7 +159,7 @@ function listen(channel, name) {
     source.addEventListener("message", (event) => {
         const told = JSON.parse(event.data);
         refusals = 0;
-        connection.textContent = session.status === "ended" ? "This session has ended." : "Live.";
+        connection.textContent = STANDS[session.status];
         if (told.type === "initial") {
             if (channel === "operator") board.reset();
             take(told.messages, channel);

@@ -153,6 +153,12 @@ impl Log {
         }
     }
 
+    /// How the game ended, in a word or two, if its operator has told.
+    pub(super) fn ending(&self) -> Option<String> {
+        let word = self.messages.iter().rev().find_map(|message| Told::by(message)?.ending)?;
+        Some(word.to_lowercase().replace('_', " "))
+    }
+
     /// Until when the operator waits for those whom it has asked last, in milliseconds since 1970.
     pub(super) fn deadline(&self) -> Option<i64> {
         self.messages.iter().rev().find_map(|message| Told::by(message)?.deadline)
@@ -247,7 +253,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
     let body = html! {
         (heading(&seen))
-        (result(&seen, &profiles))
+        (result(&seen, &profiles, operator.ending()))
         (board(&seen, operator.deadline()))
         div.channels {
             section aria-labelledby="operator-title" {
@@ -276,7 +282,7 @@ pub(super) fn heading(session: &Seen) -> Markup {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (session.challenge_type) } " " (badge(session.status())) }
             p.soft {
                 "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", since " (time(session.created_at))
-                @if let Some(at) = state.completed_at { ", ended " (time(at)) @if state.abandoned { " for want of moves" } }
+                @if let Some(at) = state.completed_at { @if state.abandoned { ", broken off " } @else { ", ended " } (time(at)) }
                 ". " (state.players.len()) " of " (session.invites.len()) " seats taken."
             }
         }
@@ -296,23 +302,23 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
 }
 
 /// Where scripts put what came of it as soon as it is over, with the way to its replay.
-pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -> Markup {
+pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<String>) -> Markup {
     html! {
         div id="result" {
             @if session.status() == Status::Ended {
                 p { a.button href={ "/sessions/" (session.id) "/replay" } { "Replay it" } }
-                (ending(session, profiles))
+                (ending(session, profiles, how.as_deref()))
             }
         }
     }
 }
 
 /// What came of it: scores, who was who, who did what to whom.
-pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>) -> Markup {
+pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<&str>) -> Markup {
     let state = &session.state;
     html! {
         section {
-            h2 { "Result" }
+            h2 { "Result" @if let Some(how) = how { ": " (cut(how, 60)) } }
             div.scroll tabindex="0" { table {
                 thead { tr { th scope="col" { "Seat" } th scope="col" { "Player" } th.number scope="col" { "Security" } th.number scope="col" { "Utility" } } }
                 tbody {
