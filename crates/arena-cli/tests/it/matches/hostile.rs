@@ -9,25 +9,25 @@ use serde_json::json;
 use super::Room;
 use super::table::{Row, play_all};
 
-/// A game of some epochs, which nothing but the last of them ends.
-const FOOD: &str = "food_catcher --set n_epochs=20 --step-ms 500 --bank-ms 1000";
+/// A game of some epochs, which nothing but the last of them ends. There is time enough for whoever answers at all, on a busy machine too.
+const FOOD: &str = "food_catcher --set n_epochs=20 --step-ms 500 --bank-ms 20000";
 
 /// The same with little time.
-const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 300 --bank-ms 1200";
+const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 300 --bank-ms 4000";
 
 /// Long enough for a flood to reach every bound.
-const LONG: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 1000";
+const LONG: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 5000";
 
 /// The same with the agents wherever the system likes, so that they write while the runner reads.
-const APART: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 1000 --affinity any";
+const APART: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 5000 --affinity any";
 
 /// The snakes have room enough to live through all epochs.
-const SNAKE: &str = "snake --set n_epochs=20 --set grid_width=40 --set grid_height=40 --step-ms 500 --bank-ms 1000";
+const SNAKE: &str = "snake --set n_epochs=20 --set grid_width=40 --set grid_height=40 --step-ms 500 --bank-ms 20000";
 
 /// States are large.
-const LARGE: &str = "snake --set grid_width=64 --set grid_height=64 --step-ms 300 --bank-ms 1200";
+const LARGE: &str = "snake --set grid_width=64 --set grid_height=64 --step-ms 300 --bank-ms 4000";
 
-const CHESS: &str = "chess --step-ms 500 --bank-ms 1000";
+const CHESS: &str = "chess --step-ms 500 --bank-ms 20000";
 
 const fn row(
     behaviour: &'static str,
@@ -47,7 +47,7 @@ const HOSTILE: &[Row] = &[
     row("pong_of_null", FOOD, &["PING_FAIL"], "without `pong`"),
     row("exits_after_the_ping", FOOD, &["STARTUP_FAIL"], "exited with code 3"),
     row("answers_another_id", FOOD, &["SET_AGENT_ID_FAIL"], "somebody-else"),
-    row("mute", SHORT, &["TIMEOUT"], "no answer within 1500 ms"),
+    row("mute", SHORT, &["TIMEOUT"], "no answer within 4300 ms"),
     row("late", SHORT, &["TIMEOUT"], "no answer within"),
     row("speaks_as_its_opponent", SNAKE, &["AGENT_ID_SPOOFING"], "spoke as"),
     row("makes_up_an_id", FOOD, &["AGENT_ID_SPOOFING"], "8b2f7c9e"),
@@ -65,7 +65,7 @@ const HOSTILE: &[Row] = &[
     // Whichever comes first: none of it is an answer.
     row("floods_with_blank_lines", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
     row("floods_with_answers", APART, &["OUTPUT_LIMIT"], "beyond all bounds"),
-    row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 1000", &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 20000", &["OUTPUT_LIMIT"], "beyond all bounds"),
     row("never_reads", LARGE, &["TIMEOUT"], "no answer within"),
     row("closes_stdin", LARGE, &["TIMEOUT"], "no answer within"),
     row("closes_stdout", FOOD, &["CRASHED"], "closed its output"),
@@ -96,7 +96,7 @@ const ODD: &[Row] = &[
     row("adds_keys", FOOD, &[], ""),
     row("adds_a_megabyte", FOOD, &[], ""),
     row("chatters", FOOD, &[], ""),
-    row("thinks_long", "food_catcher --set n_epochs=20 --step-ms 100 --bank-ms 2500", &[], ""),
+    row("thinks_long", "food_catcher --set n_epochs=20 --step-ms 100 --bank-ms 20000", &[], ""),
     row("keeps_its_name_to_itself", SNAKE, &[], ""),
     row("keeps_its_name_to_itself_and_passes", FOOD, &[], ""),
     row("says_its_name_late", SNAKE, &[], ""),
