@@ -425,7 +425,7 @@ def snoops(_):
             pass
 
     def connect():
-        socket.create_connection(("127.0.0.1", targets["port"]), 1).close()
+        socket.create_connection(("127.0.0.1", targets["port"]), 20).close()
 
     attempt("secret", lambda: open(targets["secret"]).read())
     attempt("opponent", lambda: open(targets["opponent"]).read())
