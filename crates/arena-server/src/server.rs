@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arena_engine::{Engine, Environment, Limits};
 use arena_model::ChallengeType;
-use arena_script::Sandbox;
+use arena_script::{Sandbox, find_folders};
 use arena_store::{FolderLock, Store, StoreError, Terms};
 use axum::Router;
 use axum::http::{HeaderName, Method, Request, header};
@@ -126,6 +126,10 @@ impl Server {
         }
         if !settings.sessions.self_play && !settings.auth.enabled {
             return Err(SettingsError::SelfPlayUnknowable.into());
+        }
+        for folder in &settings.scripts.folders {
+            let unreadable = |source| SettingsError::Folder { folder: folder.clone(), source };
+            find_folders(folder).map_err(unreadable)?;
         }
         let address = settings.listen;
         let refuse = |source| StartError::Listen { address, source };

@@ -317,6 +317,14 @@ pub enum SettingsError {
     /// Nothing could be started.
     #[error("tournaments: there is no program to start agents with")]
     NoLauncher,
+    /// There are no challenges where they should be. Folders that vanish later are told in the log, and looked for on.
+    #[error("the challenges in {} can't be read: {source}", folder.display())]
+    Folder {
+        /// Where.
+        folder: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// Nothing could run scripts.
     #[error("scripts: there is no program to run them with")]
     NoWorker,

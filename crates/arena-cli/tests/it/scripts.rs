@@ -137,3 +137,15 @@ fn a_folder_is_a_game_of_matches() {
     let refused = run(&["match", "run", "./nowhere", "--agent", agent, "--agent", agent]);
     assert!(refused.stderr.starts_with("error: there is no game `./nowhere`"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_folder_that_is_not_there_is_no_arenas() {
+    let data = folder();
+    let [store, nothing] = ["store", "nothing"].map(|name| data.path().join(name).to_str().unwrap().to_owned());
+    let refused = run(&["serve", "--listen", "127.0.0.1:0", "--data", &store, "--challenges", &nothing]);
+    assert_eq!(refused.code, 2, "{refused:#?}");
+    let sentence =
+        format!("error: the challenges in {nothing} can't be read: No such file or directory (os error 2)\n");
+    assert_eq!(refused.stderr, sentence);
+    assert!(!Path::new(&store).exists(), "nothing was made");
+}
