@@ -12,6 +12,9 @@ use governor::{DefaultKeyedRateLimiter, Quota};
 use crate::error::ApiError;
 use crate::settings::LimitSettings;
 
+/// Bytes of a body that count as one more request.
+const BYTES: usize = 16 * 1024;
+
 /// Counts requests by address, and writes by player.
 pub(crate) struct Rates {
     requests: Limiter<IpAddr>,
@@ -23,7 +26,10 @@ impl Rates {
     pub(crate) fn new(limits: &LimitSettings) -> Rates {
         Rates {
             requests: Limiter::new(limits.requests_per_second, limits.requests_burst, |per_second| {
-                format!("more than {per_second} requests per second from one address (limits.requests_per_second)")
+                format!(
+                    "more than {per_second} requests per second from one address, each 16 KiB of a body being one more \
+                     (limits.requests_per_second)"
+                )
             }),
             writes: Limiter::new(limits.writes_per_second, limits.writes_burst, |per_second| {
                 format!(
@@ -36,12 +42,21 @@ impl Rates {
 
     /// Lets a request in, or says until when the address has to wait.
     pub(crate) fn admit(&self, address: IpAddr) -> Result<(), ApiError> {
-        if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&household(address)) }
+        if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&household(address), 1) }
+    }
+
+    /// Lets in what a request brings, which has been let in itself: whoever brings much may do so less often.
+    pub(crate) fn admit_body(&self, address: Option<IpAddr>, bytes: usize) -> Result<(), ApiError> {
+        let more = u32::try_from(bytes / BYTES).unwrap_or(u32::MAX);
+        match address.filter(|address| more > 0 && !self.is_exempt(*address)) {
+            Some(address) => self.requests.admit(&household(address), more),
+            None => Ok(()),
+        }
     }
 
     /// Lets a player write, wherever it asks from, or says until when it has to wait.
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> Result<(), ApiError> {
-        if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer) }
+        if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer, 1) }
     }
 
     fn is_exempt(&self, address: IpAddr) -> bool {
@@ -59,6 +74,8 @@ impl Rates {
 struct Limiter<K: Hash + Eq + Clone> {
     limiter: Option<DefaultKeyedRateLimiter<K>>,
     clock: DefaultClock,
+    /// As many as are let in at once.
+    burst: u32,
     /// What is too much, in words.
     limit: String,
 }
@@ -67,16 +84,20 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
     fn new(per_second: u32, burst: u32, limit: impl FnOnce(u32) -> String) -> Limiter<K> {
         let quota = NonZeroU32::new(per_second)
             .map(|limit| Quota::per_second(limit).allow_burst(NonZeroU32::new(burst).unwrap_or(limit)));
+        let burst = quota.map_or(0, |quota| quota.burst_size().get());
         Limiter {
             limiter: quota.map(DefaultKeyedRateLimiter::keyed),
             clock: DefaultClock::default(),
+            burst,
             limit: limit(per_second),
         }
     }
 
-    fn admit(&self, key: &K) -> Result<(), ApiError> {
-        let Some(limiter) = &self.limiter else { return Ok(()) };
-        limiter.check_key(key).map_err(|refusal| {
+    /// Lets in what counts as `n`, or as many as are ever let in at once.
+    fn admit(&self, key: &K, n: u32) -> Result<(), ApiError> {
+        let (Some(limiter), Some(n)) = (&self.limiter, NonZeroU32::new(n.min(self.burst))) else { return Ok(()) };
+        let admitted = limiter.check_key_n(key, n).expect("no more than the burst");
+        admitted.map_err(|refusal| {
             let wait = refusal.wait_time_from(self.clock.now());
             let text = format!("{}; wait {:.1} s", self.limit, wait.as_secs_f64().max(0.1));
             ApiError::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", text).retry_after(wait)
@@ -114,6 +135,19 @@ mod tests {
         }
         assert!(rates.admit("2001:db8::3".parse().expect("an address")).is_err());
         assert!(rates.admit("2001:db8:0:1::1".parse().expect("an address")).is_ok());
+    }
+
+    #[test]
+    fn whoever_brings_much_may_do_so_less_often() {
+        let limits = LimitSettings { requests_per_second: 1, requests_burst: 10, ..LimitSettings::default() };
+        let rates = Rates::new(&limits);
+        let address = |text: &str| Some(text.parse().expect("an address"));
+        let admits = |from: &str, bytes: usize| rates.admit_body(address(from), bytes).is_ok();
+        assert!((0..100).all(|_| admits("192.0.2.1", BYTES - 1)));
+        assert!(admits("192.0.2.1", 6 * BYTES) && !admits("192.0.2.1", 6 * BYTES) && admits("192.0.2.1", 3 * BYTES));
+        // What is more than ever comes in at once isn't refused for ever.
+        assert!(admits("192.0.2.2", 600 * BYTES) && !admits("192.0.2.2", BYTES));
+        assert!((0..100).all(|_| admits("127.0.0.1", 600 * BYTES)));
     }
 
     #[test]

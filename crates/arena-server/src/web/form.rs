@@ -34,6 +34,7 @@ impl FromRequest<Arena> for Form {
         }
         let limits = &arena.settings.limits;
         let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
+        arena.rates.admit_body(address, body.len())?;
         let text = std::str::from_utf8(&body);
         let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form isn't valid UTF-8"))?;
         Ok(Form { fields: Query::read(text)?, headers: parts.headers, address, params })

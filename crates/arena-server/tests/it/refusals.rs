@@ -1310,7 +1310,8 @@ fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
         let body = answer.json();
         assert_eq!(body["code"], "RATE_LIMITED");
         let error = body["error"].as_str().expect("a text");
-        let limit = "more than 2 requests per second from one address (limits.requests_per_second); wait 0.";
+        let limit = "more than 2 requests per second from one address, each 16 KiB of a body being one more \
+                     (limits.requests_per_second); wait 0.";
         assert!(error.starts_with(limit), "{error}");
         assert_eq!(answer.header("retry-after"), Some("1"));
         let wait_ms = body["retryAfterMs"].as_u64().expect("a number");
@@ -1320,6 +1321,31 @@ fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
     assert_eq!(client.get("/health").status, 200);
     assert_eq!(client.get("/metrics").status, 200);
     until("the address may ask again", || client.get(&state).status == 200);
+}
+
+#[test]
+fn large_bodies_count_as_several_requests_and_change_nothing_when_there_are_too_many() {
+    let host = Host::start_with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 1;
+        settings.limits.requests_burst = 100;
+    });
+    let client = host.client();
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+    }
+    // Each counts as 33. So many seconds don't pass that a fourth is let in.
+    let long = "x".repeat(512 * 1024);
+    let told: Vec<u16> = (0..4).map(|_| client.chat(&session, &players[0], &long).status).collect();
+    let taken = told.iter().filter(|status| **status == 200).count();
+    assert!((2..=3).contains(&taken) && told[3] == 429, "{told:?}");
+    let state = format!("/api/chat/sync?channel={session}");
+    until("the address may ask again", || client.get("/api/metadata").status == 200);
+    until("all of it was read", || {
+        let answer = client.get(&state);
+        answer.status == 200 && answer.json()["messages"].as_array().unwrap().len() == taken
+    });
 }
 
 #[test]
