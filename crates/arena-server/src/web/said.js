@@ -59,9 +59,10 @@ export class Said {
                 : "Private: not to be read here.";
             return make("p", "withheld", text);
         }
-        const told = stateOf(message);
+        const begins = message.from === "operator" && message.content.startsWith('{"config"');
+        const told = begins ? { asked: [] } : stateOf(message);
         if (told) {
-            const text = make("p", "text", "The state of the game.");
+            const text = make("p", "text", begins ? "The game begins." : "The state of the game.");
             if (told.result) text.replaceChildren("The end of the game: ", make("bdi", "", told.result.termination), ".");
             if (told.asked.length) {
                 text.append(" Asked: ");

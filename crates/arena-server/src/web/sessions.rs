@@ -165,8 +165,9 @@ impl Log {
     }
 }
 
-/// What a game's operator says to all: a state, and who is asked; or how it has ended.
+/// What a game's operator says: that it begins; a state, and who is asked; or how it has ended.
 struct Told {
+    begins: bool,
     ending: Option<String>,
     asked: Vec<String>,
     deadline: Option<i64>,
@@ -179,14 +180,15 @@ impl Told {
         if message.from != "operator" {
             return None;
         }
-        let beginnings = ["{\"world_state\"", "{\"public_state\"", "{\"result\""];
+        let begins = content.starts_with("{\"config\"");
+        let beginnings = ["{\"config\"", "{\"world_state\"", "{\"public_state\"", "{\"result\""];
         if !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
             return None;
         }
         let told: Value = serde_json::from_str(content).ok()?;
         let asked = told["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let ending = told["result"]["termination"].as_str().map(str::to_owned);
-        Some(Told { ending, asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
+        Some(Told { begins, ending, asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
     }
 }
 
@@ -227,7 +229,11 @@ fn text(message: &Heard, session: &Seen) -> Markup {
     if let Some(told) = Told::by(message) {
         return html! {
             p.text {
-                @match &told.ending { None => "The state of the game.", Some(ending) => { "The end of the game: " (cut(ending, 60)) "." } }
+                @match &told.ending {
+                    None if told.begins => "The game begins.",
+                    None => "The state of the game.",
+                    Some(ending) => { "The end of the game: " (cut(ending, 60)) "." }
+                }
                 @if !told.asked.is_empty() { " Asked: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (who(session, player)) } "." }
                 " "
                 a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "as data" }
