@@ -490,7 +490,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `session_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",
