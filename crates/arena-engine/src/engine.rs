@@ -453,15 +453,10 @@ impl Inner {
             let challenge = &*self.catalogue.of(&before.facts, &self.store).await?;
             let now = self.environment.now();
             let decided = {
-                let Limits { patience, self_play, session_bytes, .. } = self.limits;
+                let Limits { patience, self_play, .. } = self.limits;
                 decide_by(challenge, || {
                     let benchmarks = self.benchmarks.read();
-                    decide(
-                        &before,
-                        challenge,
-                        &House { patience, self_play, session_bytes, benchmarks: &benchmarks },
-                        now,
-                    )
+                    decide(&before, challenge, &House { patience, self_play, benchmarks: &benchmarks }, now)
                 })
             };
             let Transition { after, drafts } = match decided {
@@ -541,7 +536,7 @@ impl Inner {
     /// are those of chat, operator and public channel.
     ///
     /// A full channel takes no more chat, nor answers to actions that are out of time; what changes a session is always
-    /// told, so that a game can end. How much that is, [`Limits::session_bytes`] bounds.
+    /// told, so that a game can end. How much that is, players bound by what they do, and [`Patience`] where nobody does anything.
     fn place(
         &self,
         drafts: Vec<Draft>,

@@ -12,8 +12,6 @@ use serde_json::{Map, Value};
 pub struct Limits {
     /// Most messages in one channel.
     pub channel_messages: u64,
-    /// Bytes that the transitions of one session may have written, see [`arena_model::House::session_bytes`].
-    pub session_bytes: u64,
     /// Whether people without a seat may chat in sessions.
     pub spectators_chat: bool,
     /// Whether one user may hold two seats of a session.

@@ -329,7 +329,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
         scores,
         attributions,
         usage,
-        written: 0,
+        unattended: 0,
         deadline: None,
         wake_at: None,
         state: state.to_owned(),

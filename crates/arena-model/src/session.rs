@@ -59,7 +59,7 @@ pub struct Occupant {
 pub enum Ending {
     /// By its rules.
     Completed,
-    /// Nobody did anything for too long. Doesn't count.
+    /// Nobody did anything for too long, or while the rules wrote too much. Doesn't count.
     Abandoned,
 }
 
@@ -136,8 +136,8 @@ pub struct Session {
     pub attributions: Vec<Attribution>,
     /// What players say that their play has cost, by seat, as far as anybody has said so. Secret until the end.
     pub usage: Arc<Vec<SeatUsage>>,
-    /// How much of [`House::session_bytes`] its transitions have taken.
-    pub written: u64,
+    /// How much its rules have written since a player last did something, in bytes: see [`Patience::unattended_bytes`].
+    pub unattended: u64,
     /// When the operator wants to be woken.
     pub deadline: Option<Timestamp>,
     /// When somebody has to look at the session although nobody calls: never later than it is due (see [`wake`]).
@@ -162,13 +162,21 @@ impl Session {
     }
 }
 
-/// How long sessions are kept when nothing happens, in milliseconds; `None` is for ever.
+/// How long sessions are kept when nobody does anything; `None` is for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// An open session is removed at this age.
+    /// An open session is removed at this age, in milliseconds.
     pub open_ms: Option<i64>,
-    /// An active session without activity for this long ends as abandoned.
+    /// An active session without activity for this long ends as abandoned, in milliseconds.
     pub active_ms: Option<i64>,
+    /// So does one whose rules have written more than this by themselves since a player last did something: what they say, and
+    /// [`DEADLINE_BYTES`] for each deadline. Rules may be anybody's, and some never come to an end.
+    pub unattended_bytes: Option<u64>,
+}
+
+impl Patience {
+    /// For games outside of an arena: whoever plays them sees to it that they end.
+    pub const ENDLESS: Patience = Patience { open_ms: None, active_ms: None, unattended_bytes: None };
 }
 
 /// What the arena in which a session is played has to say about it.
@@ -178,25 +186,18 @@ pub struct House<'h> {
     pub patience: Patience,
     /// Whether one user may hold two seats of a session. The game then counts for nobody.
     pub self_play: bool,
-    /// Bytes that the transitions of one session may have written, [`TRANSITION_BYTES`] for each and what they say. A game that goes
-    /// on beyond ends as abandoned: rules may be anybody's, and some never end.
-    pub session_bytes: u64,
     /// The users that are benchmark models.
     pub benchmarks: &'h BTreeSet<UserId>,
 }
 
 impl House<'static> {
     /// Where everything is allowed and nothing ends unasked: for games outside of an arena.
-    pub const UNBOUNDED: House<'static> = House {
-        patience: Patience { open_ms: None, active_ms: None },
-        self_play: true,
-        session_bytes: u64::MAX,
-        benchmarks: &BTreeSet::new(),
-    };
+    pub const UNBOUNDED: House<'static> =
+        House { patience: Patience::ENDLESS, self_play: true, benchmarks: &BTreeSet::new() };
 }
 
-/// What a transition takes of [`House::session_bytes`] although nothing is said.
-pub const TRANSITION_BYTES: u64 = 1024;
+/// What a deadline counts for although nothing is said, in bytes.
+pub const DEADLINE_BYTES: u64 = 1024;
 
 /// What one join, message or deadline makes of a session.
 #[derive(Debug, Clone, PartialEq)]
@@ -292,7 +293,7 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
         scores: vec![Score::default(); size],
         attributions: Vec::new(),
         usage: Arc::default(),
-        written: 0,
+        unattended: 0,
         deadline: None,
         wake_at: patience.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
         state,
@@ -372,7 +373,8 @@ pub fn act(
         method: Some(method.to_owned()),
     };
     let operator = challenge.restore(&session.facts, &session.state)?;
-    let transition = play(session.clone(), operator, house, now, vec![action], |operator, table| {
+    let attended = Session { unattended: 0, ..session.clone() };
+    let transition = play(attended, operator, house, now, vec![action], |operator, table| {
         operator.message(table, seat, method, content)
     })?;
     Ok(transition)
@@ -476,10 +478,13 @@ pub fn wake(
         // Rules that fail can't be asked again and again. From now on the session is one that nobody has set a deadline in.
         let forgotten = Session { version: before.version + 1, ..before.clone() };
         let transition = play(before, operator, house, now, Vec::new(), |operator, table| operator.deadline(table));
-        return Ok(transition.unwrap_or_else(|_| {
-            let wake_at = patience.active_ms.map(|ms| now.plus_ms(ms));
-            quietly(After::Becomes(Box::new(Session { wake_at, ..forgotten })))
-        }));
+        return Ok(match transition {
+            Ok(transition) => bound(transition, house, now),
+            Err(_) => {
+                let wake_at = patience.active_ms.map(|ms| now.plus_ms(ms));
+                quietly(After::Becomes(Box::new(Session { wake_at, ..forgotten })))
+            }
+        });
     }
     // Rules that have set a deadline see to it themselves that the session doesn't stay for ever.
     let patience_ms = patience.active_ms.filter(|_| session.deadline.is_none());
@@ -493,6 +498,21 @@ pub fn wake(
         return Ok(Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] });
     }
     Ok(look_again(session.deadline.or(idle)))
+}
+
+/// Counts what a deadline has made the rules write, and ends a game in which that is all that happens.
+fn bound(mut transition: Transition, house: &House<'_>, now: Timestamp) -> Transition {
+    let said: usize = transition.drafts.iter().map(|draft| draft.content.len()).sum();
+    if let After::Becomes(session) = &mut transition.after
+        && session.phase == Phase::Active
+    {
+        session.unattended = session.unattended.saturating_add(DEADLINE_BYTES + said as u64);
+        if let Some(most) = house.patience.unattended_bytes.filter(|most| session.unattended > *most) {
+            let why = format!("nobody did anything while the rules wrote more than {most} bytes");
+            transition.drafts.push(abandon(session, house, now, &why));
+        }
+    }
+    transition
 }
 
 /// Ends a game that counts for nobody. The message that says why.
@@ -538,9 +558,6 @@ fn play(
     if ended {
         drafts.push(post(Channel::Operator(facts.id), None, final_scores(&session.scores)));
         finish(&mut session, Ending::Completed, house, now);
-    } else if session.phase == Phase::Active && takes_too_much(&mut session, house, &drafts) {
-        let why = format!("it took more than the {} bytes that a session may take here", house.session_bytes);
-        drafts.push(abandon(&mut session, house, now, &why));
     } else if session.phase == Phase::Active {
         // A time that is still to come and not too late stays: looking early costs one read, moving it an index write.
         let due = session.deadline.or(house.patience.active_ms.map(|ms| now.plus_ms(ms)));
@@ -550,13 +567,6 @@ fn play(
         }
     }
     Ok(Transition { after: After::Becomes(Box::new(session)), drafts })
-}
-
-/// Counts a transition that says this, and whether the session has more than its share now.
-fn takes_too_much(session: &mut Session, house: &House<'_>, drafts: &[Draft]) -> bool {
-    let said: usize = drafts.iter().map(|draft| draft.content.len()).sum();
-    session.written += TRANSITION_BYTES + said as u64;
-    session.written > house.session_bytes
 }
 
 fn finish(session: &mut Session, ending: Ending, house: &House<'_>, now: Timestamp) {

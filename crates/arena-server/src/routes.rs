@@ -245,7 +245,6 @@ mod tests {
             let settings = Settings { data: folder.path().to_owned(), ..Settings::default() };
             let limits = Limits {
                 channel_messages: 100,
-                session_bytes: u64::MAX,
                 spectators_chat: false,
                 self_play: true,
                 patience: settings.sessions.patience(),

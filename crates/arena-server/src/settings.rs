@@ -122,10 +122,8 @@ pub struct LimitSettings {
     pub import_bytes: usize,
     /// Most messages in one channel.
     pub channel_messages: u64,
-    /// Most bytes that the moves and the rules of one session may write, 1,024 for each transition and what it says. A game that
-    /// goes on beyond ends as abandoned.
-    pub session_bytes: u64,
-    /// Requests per second that one address may make in the long run; 0 is no limit.
+    /// Requests per second that one address may make in the long run, each full 16 KiB of a body counting as one more; 0 is no
+    /// limit.
     pub requests_per_second: u32,
     /// Requests that one address may make at once before the limit above holds.
     pub requests_burst: u32,
@@ -155,7 +153,6 @@ impl Default for LimitSettings {
             message_bytes: 1024 * 1024,
             import_bytes: 64 * 1024 * 1024,
             channel_messages: 1_000_000,
-            session_bytes: 256 * 1024 * 1024,
             requests_per_second: 100,
             requests_burst: 400,
             writes_per_second: 20,
@@ -178,6 +175,9 @@ pub struct SessionSettings {
     pub stale_open_s: u64,
     /// How long an active session may be idle before it ends as abandoned, in seconds; 0 is never.
     pub stale_active_s: u64,
+    /// How much the rules of a session may write by themselves since a player last did something, in bytes; then it ends as
+    /// abandoned. 0 is without bound.
+    pub unattended_bytes: u64,
     /// Whether people without a seat may chat in sessions.
     pub spectators_chat: bool,
     /// Whether one user may hold two seats of a session; the game counts for nobody then.
@@ -191,6 +191,7 @@ impl Default for SessionSettings {
         SessionSettings {
             stale_open_s: 600,
             stale_active_s: 1800,
+            unattended_bytes: 64 * 1024 * 1024,
             spectators_chat: false,
             self_play: true,
             reveal_chat: false,
@@ -201,7 +202,8 @@ impl Default for SessionSettings {
 impl SessionSettings {
     pub(crate) fn patience(&self) -> Patience {
         let ms = |s: u64| (s > 0).then(|| i64::try_from(s).unwrap_or(i64::MAX).saturating_mul(1000));
-        Patience { open_ms: ms(self.stale_open_s), active_ms: ms(self.stale_active_s) }
+        let unattended_bytes = Some(self.unattended_bytes).filter(|bytes| *bytes > 0);
+        Patience { open_ms: ms(self.stale_open_s), active_ms: ms(self.stale_active_s), unattended_bytes }
     }
 }
 
@@ -317,7 +319,7 @@ pub enum SettingsError {
     /// Nothing could be started.
     #[error("tournaments: there is no program to start agents with")]
     NoLauncher,
-    /// There are no challenges where they should be. Folders that vanish later are told in the log, and looked for on.
+    /// There are no challenges where they should be. Folders that vanish later are reported in the log, and looked for again.
     #[error("the challenges in {} can't be read: {source}", folder.display())]
     Folder {
         /// Where.
@@ -490,7 +492,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `session_bytes`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

@@ -16,7 +16,7 @@ use crate::{SessionNo, StoreError};
 
 /// The columns that [`read_session`] reads, in its order.
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
-     id, seed, options, invites, announced, players, scores, attributions, state, usage, script, written";
+     id, seed, options, invites, announced, players, scores, attributions, state, usage, script, unattended";
 
 /// A row of either database, read by the numbers of its columns.
 pub(crate) trait Columns {
@@ -127,7 +127,7 @@ pub(crate) fn read_session(row: &impl Columns) -> Result<(SessionNo, Session), S
             .map(|(from, to, kind)| Attribution { from: Seat(from), to: Seat(to), kind })
             .collect(),
         usage: Arc::new(read_usage(text(19)?).map_err(damaged)?),
-        written: row.integer(21)?.cast_unsigned(),
+        unattended: row.integer(21)?.cast_unsigned(),
         deadline: time(9)?,
         wake_at: time(4)?,
         state: text(18)?.to_owned(),

@@ -29,7 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0003_leagues.sql"),
     include_str!("../migrations/sqlite/0004_usage.sql"),
     include_str!("../migrations/sqlite/0005_scripts.sql"),
-    include_str!("../migrations/sqlite/0006_written.sql"),
+    include_str!("../migrations/sqlite/0006_unattended.sql"),
 ];
 
 /// The database in the data folder.

@@ -405,7 +405,7 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
     connection
         .prepare_cached(
             "INSERT INTO sessions (no, status, type, version, wake_at, created_at, deadline, id, seed, options, invites,
-                                   announced, players, scores, attributions, state, usage, script, written)
+                                   announced, players, scores, attributions, state, usage, script, unattended)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
                      ?19)",
         )?
@@ -428,7 +428,7 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
             session.state,
             usage_text(&session.usage),
             facts.script.map(|script| script.to_string()),
-            session.written.cast_signed(),
+            session.unattended.cast_signed(),
         ])?;
     let mut insert = connection.prepare_cached("INSERT INTO invites (code, session) VALUES (?1, ?2)")?;
     for invite in &facts.invites {
@@ -456,7 +456,7 @@ fn update_session(
         .prepare_cached(
             "UPDATE sessions SET status = ?2, version = ?3, ended_at = ?4, ending = ?5, category = ?6, deadline = ?7,
                                  announced = ?8, players = ?9, scores = ?10, attributions = ?11, state = ?12,
-                                 usage = ?13, written = ?14
+                                 usage = ?13, unattended = ?14
              WHERE no = ?1",
         )?
         .execute(params![
@@ -473,7 +473,7 @@ fn update_session(
             attributions_text(&session.attributions),
             session.state,
             usage_text(&session.usage),
-            session.written.cast_signed(),
+            session.unattended.cast_signed(),
         ])?;
     // Apart, because naming an indexed column costs an index write even when it stays the same.
     if wake_at != session.wake_at.map(|at| at.0) {

@@ -1,6 +1,7 @@
-//! A challenge that does nothing but let time pass: one player joins, a bell rings each second, the third ends the game.
+//! A challenge that does nothing but let time pass: one player joins, a bell rings each second, the third ends the game. Who taps it only
+//! shows to be there.
 
-use arena_model::{ChallengeMetadata, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
+use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
 #[derive(Default, Serialize, Deserialize)]
@@ -28,8 +29,8 @@ impl Rules for Bell {
             name: text.clone(),
             description: text.clone(),
             players: 1,
-            prompt: text,
-            methods: Vec::new(),
+            prompt: text.clone(),
+            methods: vec![Method { name: "tap".to_owned(), description: text.clone() }],
             color: None,
             icon: None,
             authors: None,
@@ -50,8 +51,8 @@ impl Operator for Bell {
         Ok(())
     }
 
-    fn message(&mut self, _: &mut Table<'_>, _: Seat, method: &str, _: &str) -> Result<(), Rejection> {
-        Err(Rejection::unknown_method(method))
+    fn message(&mut self, _: &mut Table<'_>, _: Seat, _: &str, _: &str) -> Result<(), Rejection> {
+        Ok(())
     }
 
     fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {

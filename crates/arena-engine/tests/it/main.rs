@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_challenges::builtin;
-use arena_engine::{Create, Engine, Join, Limits};
-use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Patience, Scoring, SessionId, Status};
+use arena_engine::{Act, Create, Engine, Join, Limits};
+use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Party, Patience, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
 use arena_testkit::Lab;
 use serde_json::Map;
@@ -19,9 +19,8 @@ use bell::Bell;
 pub(crate) const LIMITS: Limits = Limits {
     self_play: true,
     channel_messages: 1000,
-    session_bytes: u64::MAX,
     spectators_chat: false,
-    patience: Patience { open_ms: Some(600_000), active_ms: Some(1_800_000) },
+    patience: Patience { open_ms: Some(600_000), active_ms: Some(1_800_000), unattended_bytes: None },
 };
 
 async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
@@ -112,10 +111,11 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
 }
 
 #[tokio::test]
-async fn a_game_that_takes_more_than_its_share_ends_as_abandoned() {
+async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let (lab, folder) = (Lab::new(7), TempDir::new().expect("a temp folder"));
-    // Enough for the start and one ring, with what is said.
-    let limits = Limits { session_bytes: 2 * 1024 + "listenring 1".len() as u64, ..LIMITS };
+    // Enough for one ring, with what is said.
+    let patience = Patience { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.patience };
+    let limits = Limits { patience, ..LIMITS };
     let before = engine_within(limits.clone(), &lab, &folder).await;
     let (id, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;
@@ -127,9 +127,26 @@ async fn a_game_that_takes_more_than_its_share_ends_as_abandoned() {
     let after = engine_within(limits, &lab, &folder).await;
     lab.advance_ms(1000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), None);
-    let last = "Game ended.\n\nAbandoned: it took more than the 2060 bytes that a session may take here. The game doesn't count.";
+    let last = "Game ended.\n\nAbandoned: nobody did anything while the rules wrote more than 1030 bytes. The game doesn't count.";
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2", last]);
     assert_eq!(status(&after, id).await, Some(Status::Ended));
+
+    // What was written before somebody did something doesn't count.
+    let (id, invites) = create_of(&after, "bell").await;
+    join(&after, invites[0]).await;
+    for _ in 0..3 {
+        lab.advance_ms(1000);
+        after.wake_due().await.expect("the store can be read");
+        let tap = Act {
+            session: id,
+            from: Party::Player(invites[0]),
+            method: Some("tap".to_owned()),
+            content: "x".repeat(2000),
+        };
+        after.act(tap, None, Box::new(|_| String::new())).await.expect("a player may tap");
+    }
+    let last = told(&after, id).await.pop().expect("something was said");
+    assert!(last.starts_with("Game ended.\n\nScores"), "{last}");
 }
 
 #[tokio::test]

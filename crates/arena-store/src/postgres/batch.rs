@@ -292,7 +292,7 @@ struct SessionRows {
     scores: Vec<String>,
     attributions: Vec<String>,
     usage: Vec<String>,
-    written: Vec<i64>,
+    unattended: Vec<i64>,
 }
 
 impl SessionRows {
@@ -316,7 +316,7 @@ impl SessionRows {
             rows.scores.push(to_json(&session.scores));
             rows.attributions.push(attributions_text(&session.attributions));
             rows.usage.push(usage_text(&session.usage));
-            rows.written.push(session.written.cast_signed());
+            rows.unattended.push(session.unattended.cast_signed());
         }
         rows
     }
@@ -384,12 +384,12 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<Dur
             &created.no, &created.status, &challenge, &created.version, &created.wake_at, &created_at, &created.ended_at,
             &created.ending, &created.category, &created.deadline, &id, &seed, &options, &invites, &created.announced,
             &created.players, &created.scores, &created.attributions, &state, &imported,
-            &created.usage, &script, &created.written,
+            &created.usage, &script, &created.unattended,
         ]),
         execute(client, &statements.update_sessions, updated.no.len(), [
             &updated.no, &before, &updated.status, &updated.version, &updated.wake_at, &updated.ended_at, &updated.ending,
             &updated.category, &updated.deadline, &updated.announced, &updated.players, &updated.scores,
-            &updated.attributions, &new_state, &updated.usage, &updated.written,
+            &updated.attributions, &new_state, &updated.usage, &updated.unattended,
         ]),
         execute(client, &statements.insert_invites, code.len(), [&code, &code_session]),
         execute(client, &statements.insert_messages, plan.messages.len(), [

@@ -17,7 +17,7 @@ use crate::nodes::Terms;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_arena.sql"),
     include_str!("../../migrations/postgres/0002_nodes.sql"),
-    include_str!("../../migrations/postgres/0003_written.sql"),
+    include_str!("../../migrations/postgres/0003_unattended.sql"),
 ];
 
 /// What arenas lock, together or alone: this number, and with it the hash of the schema's name, so that two arenas can be in one
@@ -543,19 +543,19 @@ statements! {
     find_codes: "SELECT code FROM invites WHERE code = ANY($1)";
     insert_sessions: "INSERT INTO sessions (no, status, type, version, wake_at, created_at, ended_at, ending, category,
              deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage, script,
-             written)
+             unattended)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[],
              $9::text[], $10::int8[], $11::text[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[],
              $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[], $22::text[], $23::int8[])";
     update_sessions: "UPDATE sessions s SET status = u.status, version = u.version, wake_at = u.wake_at,
              ended_at = u.ended_at, ending = u.ending, category = u.category, deadline = u.deadline,
              announced = u.announced, players = u.players, scores = u.scores, attributions = u.attributions,
-             state = u.state, usage = u.usage, written = u.written
+             state = u.state, usage = u.usage, unattended = u.unattended
          FROM unnest($1::int8[], $2::int8[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::text[], $8::text[],
              $9::int8[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[],
              $16::int8[])
              AS u (no, before, status, version, wake_at, ended_at, ending, category, deadline, announced, players, scores,
-                   attributions, state, usage, written)
+                   attributions, state, usage, unattended)
          WHERE s.no = u.no AND s.version = u.before";
     insert_invites: "INSERT INTO invites (code, session) SELECT * FROM unnest($1::text[], $2::int8[])";
     insert_messages: "INSERT INTO messages (session, channel, idx, at, sender, recipient, method, content, hidden)

@@ -49,7 +49,7 @@ fn session(n: u64) -> Session {
         scores: vec![Score::default(); 2],
         attributions: Vec::new(),
         usage: Arc::default(),
-        written: 0,
+        unattended: 0,
         deadline: None,
         wake_at: Some(Timestamp(5000 + n as i64)),
         state: r#"{"secret":[1,2,3]}"#.to_owned(),
