@@ -103,7 +103,7 @@ struct StateView<'s> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [SeatUsageView], required = false)]
     reported_usage: Vec<SeatUsageView<'s>>,
-    /// Whether it was broken off since nothing happened any more.
+    /// Whether it was broken off since nobody did anything any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     abandoned: Option<bool>,
 }

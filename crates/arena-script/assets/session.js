@@ -81,28 +81,28 @@ export function tell() {
   return answered(async () => JSON.stringify({ done: await outcome() }));
 }
 
-/** Never rejected, whatever the script does, unless it is stopped. */
+/** Rejected only if it is stopped, or if what the script throws can't be looked at. */
 async function answered(half) {
   try {
     return await half();
   } catch (error) {
-    if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
-      return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
-    }
-    return failed(told(error), error?.stack);
+    return refusal(error, "");
   }
 }
 
-/** The answer of a script that failed. What it has logged before tells its author how it came to this. */
-function failed(message, trace) {
+/** The answer of a script that has thrown this. What it has logged before tells its author how it came to this. */
+function refusal(error, where) {
+  if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
+    return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
+  }
   const lines = said.log.map((line) => `    console: ${line}`);
-  const stack = [typeof trace === "string" ? trace : "", ...lines].join("\n");
-  return JSON.stringify({ failed: { message, stack } });
+  const stack = [typeof error?.stack === "string" ? error.stack : "", ...lines].join("\n");
+  return JSON.stringify({ failed: { message: where + told(error), stack } });
 }
 
-/** The same, where what went wrong is what nobody awaits: `reason` is why a promise was rejected. */
+/** The same, where `reason` is why a promise was rejected that nobody awaits. */
 export function unawaited(reason) {
-  return failed(`a promise that nobody awaits was rejected: ${told(reason)}`, reason?.stack);
+  return refusal(reason, "a promise that nobody awaits was rejected: ");
 }
 
 async function acted(create) {

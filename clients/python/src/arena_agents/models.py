@@ -223,7 +223,7 @@ class SessionState:
     reported_usage: tuple[UsageTotal, ...] = ()
     #: Milliseconds since 1970; None until the end.
     completed_at_ms: int | None = None
-    #: Whether it was broken off since nothing happened any more. It counts for nobody then.
+    #: Whether it was broken off since nobody did anything any more. It counts for nobody then.
     abandoned: bool = False
 
     @classmethod

@@ -28,7 +28,7 @@ Examples:
   arena challenge check .
   arena challenge check number-duel --json
   arena challenge check psi                   one that is built in
-  arena challenge check . --set players=3     with another option than its usual one
+  arena challenge check psi --set players=3   with another option than its usual one
   arena challenge check . --allow secrecy     what it tells is meant so: no reason to fail
 
 Checks: metadata, determinism, restore, messages, secrecy, ending, scores, bots. `✗` has to be mended, `!` may be meant so, and what is

@@ -38,11 +38,15 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
         spinner.set_message(format!("{check}: {asked}"));
     };
     let mut findings = check(&*found.challenge, &plan, &|| found.last_fault(), &begins);
-    spinner.set_message("bots: can it be played?");
-    if !args.no_bots {
-        findings.extend(let_bots_play(&found, &seed, args)?);
-    }
+    let bots = match args.no_bots {
+        true => Ok(Vec::new()),
+        false => {
+            spinner.set_message("bots: can it be played?");
+            let_bots_play(&found, &seed, args)
+        }
+    };
     spinner.finish_and_clear();
+    findings.extend(bots?);
     for finding in &mut findings {
         let is_allowed = args.allow.iter().any(|check| check == finding.check);
         if finding.verdict == Verdict::Wrong && is_allowed {

@@ -18,7 +18,7 @@ use crate::output::{Style, print};
 /// How long the end is waited for when there is no more input: without bots, and with bots that may still play.
 const AFTER_INPUT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
 
-/// How long the news of an end are waited for that the arena's list of sessions knows already.
+/// How long to wait for the news of an end that the arena already lists.
 const NEWS: Duration = Duration::from_secs(20);
 
 /// Somebody at the table.
@@ -179,11 +179,16 @@ impl Keyboard {
                 Ok(Event::BotFailed(number, failure)) => {
                     voice.remark(&format!("the bot on seat {number} has failed: {}", failure.sentence()))?;
                 }
-                Err(RecvTimeoutError::Timeout) if patience != Some(NEWS) && self.own[0].seat.has_ended()? => {
+                Err(RecvTimeoutError::Timeout)
+                    if patience != Some(NEWS) && self.own[0].seat.has_ended().unwrap_or(false) =>
+                {
                     patience = Some(NEWS);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    voice.remark("no more input, and the session hasn't ended")?;
+                    voice.remark(match patience {
+                        Some(NEWS) => "the session has ended, but the arena doesn't say how",
+                        _ => "no more input, and the session hasn't ended",
+                    })?;
                     break None;
                 }
                 Err(RecvTimeoutError::Disconnected) => break None,

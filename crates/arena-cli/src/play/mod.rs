@@ -97,7 +97,7 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
     }
     let Some(ending) = ending else { return Ok(()) };
     if ending.abandoned {
-        return print("the session was broken off, since nothing happened any more; it doesn't count");
+        return print("the session was broken off, since nobody did anything any more; it doesn't count");
     }
     let mut table = Table::new(&["", "security", "utility"]);
     for (number, score) in ending.scores.iter().enumerate() {

@@ -80,7 +80,7 @@ pub struct Ending {
     /// What players say that their play has cost, by seat, where the arena tells.
     #[serde(rename = "reportedUsage")]
     pub reported_usage: Vec<Value>,
-    /// It was broken off, since nothing happened any more.
+    /// It was broken off, since nobody did anything any more.
     pub abandoned: bool,
 }
 

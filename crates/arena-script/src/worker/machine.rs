@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, Proxy, RegExp, RegExpCompiler, TypedArrays};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver, bundle::Bundle};
+use rquickjs::promise::PromiseState;
 use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, Value, WriteOptions};
 
 use super::memory::{Image, Memory};
@@ -292,9 +293,20 @@ fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
             String::new(),
         );
     };
-    let text = |name: &str| object.get::<_, String>(name).unwrap_or_default();
+    // Asking may throw something else, which nobody wants to know.
+    let text = |name: &str| {
+        object.get::<_, String>(name).unwrap_or_else(|_| {
+            ctx.catch();
+            String::new()
+        })
+    };
     let (name, message, stack) = (text("name"), text("message"), text("stack"));
-    (if name.is_empty() { message } else { format!("{name}: {message}") }, stack)
+    let told = match (name.is_empty(), message.is_empty()) {
+        (true, true) => "an object without a message was thrown".to_owned(),
+        (true, false) => message,
+        (false, _) => format!("{name}: {message}"),
+    };
+    (told, stack)
 }
 
 /// A fault of a module that showed when it was compiled.
@@ -364,11 +376,41 @@ struct Engine {
     create: Option<Persistent<Value<'static>>>,
     /// How much of its limit a call has taken.
     ticks: Rc<Cell<u32>>,
-    /// Promises that were rejected and that nobody has awaited so far, and why. Empty between calls.
-    rejected: Rejected,
+    /// Empty between calls.
+    rejected: Rc<RefCell<Rejected>>,
 }
 
-type Rejected = Rc<RefCell<Vec<(Persistent<Value<'static>>, Persistent<Value<'static>>)>>>;
+/// Promises that were rejected and that nobody has awaited so far, and why.
+#[derive(Default)]
+struct Rejected {
+    kept: Vec<(Persistent<Value<'static>>, Persistent<Value<'static>>)>,
+    /// How many there are besides.
+    more: usize,
+}
+
+impl Rejected {
+    fn note(&mut self, promise: Persistent<Value<'static>>, reason: Persistent<Value<'static>>, is_handled: bool) {
+        let known = self.kept.iter().position(|(other, _)| *other == promise);
+        match (is_handled, known) {
+            (true, Some(at)) => drop(self.kept.remove(at)),
+            (true, None) => self.more = self.more.saturating_sub(1),
+            (false, _) if self.kept.len() < REJECTED => self.kept.push((promise, reason)),
+            (false, _) => self.more += 1,
+        }
+    }
+
+    /// Why the first of them was rejected, if there is one and that is known.
+    fn first(&self) -> Option<Option<Persistent<Value<'static>>>> {
+        match self.kept.first() {
+            Some((_, reason)) => Some(Some(reason.clone())),
+            None => (self.more > 0).then_some(None),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.more == 0
+    }
+}
 
 impl Machine {
     pub(super) fn new(limits: Limits) -> io::Result<Machine> {
@@ -395,6 +437,23 @@ impl Machine {
         let Engine { context, begin, act, tell, unawaited, create, ticks, rejected } = &*world.engine;
         ticks.set(world.ticks);
         let answer = context.with(|ctx| {
+            let settled = |promise: &rquickjs::Promise<'_>| {
+                // Not `finish`, which would go on when the call has taken all of its ticks.
+                while promise.state() == PromiseState::Pending && self.has_ticks(ticks) && ctx.execute_pending_job() {}
+                promise.result::<Option<String>>().unwrap_or(Err(Error::WouldBlock))
+            };
+            // What the call has begun comes to its end; a text if something has failed of which nobody knows.
+            let left = || -> Result<Option<String>, Error> {
+                while self.has_ticks(ticks) && ctx.execute_pending_job() {}
+                // Borrowed no longer than this: what is asked below may reject promises too.
+                let first = rejected.borrow().first();
+                let Some(reason) = first else { return Ok(None) };
+                let reason = match reason {
+                    Some(reason) => reason.restore(&ctx)?,
+                    None => rquickjs::String::from_str(ctx.clone(), "one of more than are remembered")?.into_value(),
+                };
+                unawaited.clone().restore(&ctx)?.call((reason,))
+            };
             let answered = || -> Result<String, Error> {
                 // The world's time and randomness have to be there before the script's first line, unless that has not asked for them.
                 begin.clone().restore(&ctx)?.call::<_, ()>((input,))?;
@@ -402,21 +461,20 @@ impl Machine {
                     Some(create) => create.clone().restore(&ctx)?,
                     None => evaluate(&ctx)?,
                 };
-                let acting = act.clone().restore(&ctx)?.call::<_, rquickjs::Promise<'_>>((create,))?;
-                if let Some(text) = acting.finish::<Option<String>>()? {
+                let acted = settled(&act.clone().restore(&ctx)?.call((create,))?);
+                // What never settles may wait for what was rejected.
+                if let Err(Error::WouldBlock) | Ok(None) = acted
+                    && let Some(text) = left()?
+                {
                     return Ok(text);
                 }
-                while ticks.get() <= self.limits.ticks && ctx.execute_pending_job() {}
-                // Borrowed no longer than this: what is asked below may reject promises too.
-                let reason = rejected.borrow().first().map(|(_, reason)| reason.clone());
-                if let Some(reason) = reason {
-                    return unawaited.clone().restore(&ctx)?.call((reason.restore(&ctx)?,));
+                if let Some(text) = acted? {
+                    return Ok(text);
                 }
-                tell.clone().restore(&ctx)?.call::<_, rquickjs::Promise<'_>>(())?.finish()
+                let told = settled(&tell.clone().restore(&ctx)?.call(())?)?.ok_or(Error::Unknown)?;
+                Ok(left()?.unwrap_or(told))
             };
-            let answered = answered();
-            rejected.borrow_mut().clear();
-            match answered {
+            let answer = match answered() {
                 Ok(text) if text.starts_with(FAILED) => match serde_json::from_str(&text) {
                     Ok(Reply::Failed(failure)) => failed(failure.message, failure.stack),
                     _ => Answer::Written(text),
@@ -429,8 +487,12 @@ impl Machine {
                     let (message, stack) = thrown(&ctx, error);
                     failed(message, stack)
                 }
-            }
+            };
+            // Last of all, since asking what was thrown may reject promises too. Nothing of the engine is held from here on.
+            drop(rejected.take());
+            answer
         });
+        assert!(rejected.borrow().is_empty(), "what is put back mustn't be held");
         // Caught or not: what comes of a call that was stopped isn't the script's doing alone.
         if ticks.get() > self.limits.ticks {
             let message = format!(
@@ -445,6 +507,10 @@ impl Machine {
             return Answer::Failed(Failure { message: self.too_much_memory(), stack });
         }
         answer
+    }
+
+    fn has_ticks(&self, ticks: &Cell<u32>) -> bool {
+        ticks.get() <= self.limits.ticks
     }
 
     fn too_much_memory(&self) -> String {
@@ -490,7 +556,7 @@ impl Machine {
         unsafe {
             self.memory.wipe();
         }
-        let (limits, ticks, rejected) = (self.limits, Rc::new(Cell::new(0)), Rejected::default());
+        let (limits, ticks, rejected) = (self.limits, Rc::new(Cell::new(0)), Rc::<RefCell<Rejected>>::default());
         let (counted, noted) = (Rc::clone(&ticks), Rc::clone(&rejected));
         let world = || -> Result<Context, Error> {
             let runtime = Runtime::new_with_alloc(self.memory.lend())?;
@@ -502,13 +568,8 @@ impl Machine {
                 counted.get() > limits.ticks
             })));
             runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, is_handled| {
-                let promise = Persistent::save(&ctx, promise);
-                let mut noted = noted.borrow_mut();
-                match is_handled {
-                    true => noted.retain(|(other, _)| *other != promise),
-                    false if noted.len() < REJECTED => noted.push((promise, Persistent::save(&ctx, reason))),
-                    false => {}
-                }
+                let [promise, reason] = [promise, reason].map(|value| Persistent::save(&ctx, value));
+                noted.borrow_mut().note(promise, reason, is_handled);
             })));
             let names = Names { entry: script.entry.clone(), resolved: Rc::clone(&script.resolved) };
             runtime.set_loader(names, Bundled(script.bytecodes));
@@ -532,9 +593,10 @@ impl Machine {
                 };
                 Ok(([named("begin")?, named("act")?, named("tell")?, named("unawaited")?], create))
             };
-            let functions = functions();
-            rejected.borrow_mut().clear();
-            functions.map_err(|error| thrown(&ctx, error))
+            let functions = functions().map_err(|error| thrown(&ctx, error));
+            // As after a call: last of all.
+            drop(rejected.take());
+            functions
         });
         let functions = functions.map_err(|(message, stack)| match self.memory.has_refused() {
             true => (self.too_much_memory(), stack),

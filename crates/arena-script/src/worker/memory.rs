@@ -83,7 +83,7 @@ pub(super) struct Image(Vec<u8>);
 impl Memory {
     /// A region for engines that take up to `most` bytes. It is there as long as the process is.
     pub(super) fn new(most: usize) -> io::Result<Memory> {
-        let bytes = (size_of::<Books>() + most.saturating_mul(ROOM)).next_multiple_of(1 << 16);
+        let bytes = (size_of::<Books>() + most.saturating_mul(ROOM) + TO_SAY_SO).next_multiple_of(1 << 16);
         let (rights, kind) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, rights, kind)? };
@@ -194,7 +194,7 @@ unsafe impl Allocator for Lent {
                 return block.add(1).cast();
             }
             let end = books.used + size_of::<Block>() + size;
-            if end > self.bytes {
+            if end > self.bytes - if books.refused { 0 } else { TO_SAY_SO } {
                 books.refuse();
                 return ptr::null_mut();
             }
@@ -239,9 +239,11 @@ unsafe impl Allocator for Lent {
                 return at;
             }
             // It counts once, although for a moment it is there twice.
-            self.books.as_mut().lent -= has;
+            let books = self.books.as_mut();
+            books.lent = books.lent.saturating_sub(has);
             let to = self.alloc(size);
-            self.books.as_mut().lent += has;
+            let books = self.books.as_mut();
+            books.lent = books.lent.saturating_add(has);
             if !to.is_null() {
                 ptr::copy_nonoverlapping(at, to, has.min(size));
                 self.dealloc(at);

@@ -297,13 +297,12 @@ fn promises_that_nobody_awaits() {
     check(
         "Promise.reject({ get stack() { for (;;) {} } });",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
-            at get stack (index.js:7)
-            at stringify (native)
-        2 → operator: (act) after
-        {"done":[0,1]}
-    "#]],
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+                at get stack (index.js:7)
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
     );
     check(
         "Promise.reject({ get stack() { throw new Error(\"no\"); } });",
@@ -315,12 +314,74 @@ fn promises_that_nobody_awaits() {
         {"done":[0,1]}
     "#]],
     );
-    let text = format!("Promise.reject(new Error(\"at once\"));\n{}", script("act() {}"));
-    let problems = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), LIMITS).err().unwrap();
+    // Whoever is asked what was thrown may reject more of them, which must not outlive the call.
+    let evil = "const evil = { get name() { for (let i = 0; i < 50; i++) Promise.reject(new Error(\"x\")); return \"Evil\"; }, message: \"m\" };\
+                throw { get name() { throw evil; } };";
+    check(
+        evil,
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: Evil: m
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    // Some are awaited late, and one never.
+    check(
+        "const late = []; for (let i = 0; i < 100; i++) late.push(Promise.reject(i)); Promise.reject(\"the last\");\
+         await null; for (const each of late) each.catch(() => {});",
+        expect![[r#"
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: a promise that nobody awaits was rejected: one of more than are remembered
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
+    );
+    check(
+        "const gone = Promise.reject(new Error(\"why\")); await new Promise((resolve) => gone.then(resolve));",
+        expect![[r#"
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            ! challenge failed on message act: a promise that nobody awaits was rejected: Error: why
+                at act (index.js:7)
+                at <anonymous> (index.js:4)
+                at call (native)
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
+    );
+    check(
+        "const refuse = async () => { throw new ChallengeOperatorError(\"NOT_NOW\", \"Not now.\"); }; refuse();",
+        expect![[r#"
+            1 is refused: NOT_NOW Not now.
+            2 → operator: (act) after
+            {"done":[0,1]}
+        "#]],
+    );
+    let loops = "for (let i = 0; i < 4; i++) { const loop = () => { let n = 0; while (n < 3000) n++; Promise.resolve(i).then(loop); }; loop(); }\
+                 await new Promise(() => {});";
+    check(
+        loops,
+        expect![[r#"
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        2 → operator: (act) after
+        {"done":[0,1]}
+    "#]],
+    );
+    let problem = |text: &str| {
+        let problems = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", text)]), LIMITS).err().unwrap();
+        problems[0].to_string()
+    };
+    let serialize = script("act() {}\nserialize() { this.send(42); return super.serialize(); }");
+    expect![[r#"
+        index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: TypeError: what is sent must be a string, not number
+            at serialize (index.js:6)"#]].assert_eq(&problem(&serialize));
+    expect!["index.js: a rehearsal of create fails: "]
+        .assert_eq(&problem(&format!("{{ {evil} }}\n{}", script("act() {}"))));
     expect![[r#"
         index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: Error: at once
             at <anonymous> (index.js:1)"#]]
-    .assert_eq(&problems[0].to_string());
+    .assert_eq(&problem(&format!("Promise.reject(new Error(\"at once\"));\n{}", script("act() {}"))));
 }
 
 #[test]

@@ -120,7 +120,8 @@ function renewFrom(fresh) {
     said.renew(document.querySelectorAll(".messages .who"));
     board.draw();
     showClock();
-    if (session.status !== before && sources.length) connection.textContent = STANDS[session.status];
+    const isListening = sources.length && sources.every((source) => source.readyState === EventSource.OPEN);
+    if (session.status !== before && isListening) connection.textContent = STANDS[session.status];
     if (session.status === "ended" && before !== "ended") {
         // What was private may be told now.
         disconnect();
