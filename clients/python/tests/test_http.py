@@ -254,8 +254,8 @@ def test_patience_ends() -> None:
 
 def test_a_wait_is_longer_than_a_try(arena: Arena, shared: Server) -> None:
     ada, _ = pair(arena)
-    with Arena(shared.url, from_=ada.invite, timeout_s=3, patience_s=0) as hasty:
-        assert hasty.sync_chat(ada.session_id, wait_s=4) == ()
+    with Arena(shared.url, from_=ada.invite, timeout_s=6, patience_s=0) as hasty:
+        assert hasty.sync_chat(ada.session_id, wait_s=7) == ()
 
 
 def answering(answer: bytes) -> tuple[socket.socket, str]:

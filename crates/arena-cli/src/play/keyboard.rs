@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Style, print};
 
 /// How long the end is waited for when there is no more input: without bots, and with bots that may still play.
-const AFTER_INPUT: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
+const AFTER_INPUT: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(15)];
 
 /// How long to wait for the news of an end that the arena already lists.
 const NEWS: Duration = Duration::from_secs(20);

@@ -32,7 +32,7 @@ use transcript::Transcript;
 use turn::{CallResult, Question, Reply, Turn, Usage};
 
 /// For how long the first messages are waited for before the model is asked all the same.
-const OPENING: Duration = Duration::from_secs(2);
+const OPENING: Duration = Duration::from_secs(10);
 
 /// What a token is taken for where the endpoint doesn't count them: about what English text and JSON have.
 const BYTES_A_TOKEN: usize = 4;

@@ -149,6 +149,8 @@ impl Refusal {
         passing.contains(&self.error.as_str())
             || self.message.contains("execution context")
             || self.message.contains("inspected target navigated")
+            // What a wait asks about isn't there yet.
+            || (self.error == "javascript error" && ["of null", "of undefined"].iter().any(|what| self.message.contains(what)))
     }
 }
 

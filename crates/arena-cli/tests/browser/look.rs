@@ -112,6 +112,7 @@ fn a_tournament_is_seen_as_it_goes_on() {
     let id = world.order(&order);
     window.reload();
     window.click(&format!("a[href='/tournaments/{id}']"));
+    window.wait(&format!("location.pathname === '/tournaments/{id}'"));
     window.see("Cup <of> snakes");
     window.run("window.isSame = true");
     window.see("complete");

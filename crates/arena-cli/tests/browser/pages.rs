@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arena_testkit::known_admin_token;
 use serde_json::{Value, json};
@@ -105,6 +107,15 @@ impl Town {
         let recorded = run(&args);
         assert_eq!(recorded.code, 0, "{recorded:#?}");
         let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
+
+        // What goes on while it is looked at asks for more bytes.
+        for (path, end) in [(format!("/api/tournaments/{cup}"), "\"complete\""), (format!("/sessions/{catcher}"), "Result")] {
+            let until = Instant::now() + Duration::from_secs(60);
+            while !world.client.get(&path).text().contains(end) {
+                assert!(Instant::now() < until, "{path} doesn't come to its end");
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
 
         let live = "document.getElementById('connection').innerText === 'Live.' && document.querySelector('.board')";
         let there = "document.querySelector('main')";

@@ -80,9 +80,15 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
         };
         let own = js.create_consumer_on_stream(own, "arena_jobs").await.unwrap();
         let shared = js.create_consumer_on_stream(shared, "arena_jobs").await.unwrap();
-        loop {
-            let subject = format!("arena.fleet.workers.{name}");
-            client.publish(subject, presence.to_string().into()).await.unwrap();
+        let subject = format!("arena.fleet.workers.{name}");
+        let tell = async {
+            // Also while it is busy with a job.
+            loop {
+                client.publish(subject.clone(), presence.to_string().into()).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        let work = async { loop {
             for consumer in [&own, &shared] {
                 let batch = consumer.batch().max_messages(1).expires(Duration::from_millis(100));
                 let mut batch = batch.messages().await.unwrap();
@@ -96,7 +102,8 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
                     let _ = lies.send(());
                 }
             }
-        }
+        } };
+        let _: ((), ()) = tokio::join!(tell, work);
     });
     Liar { task, lied: Mutex::new(lied) }
 }

@@ -201,7 +201,7 @@ def cheats_and_says_good_bye(state):
 
 @on("stop")
 def cheats_and_says_good_bye(message):
-    time.sleep(0.1)
+    time.sleep(0.02)
     print("told to stop:", message["stop"]["reason"], file=sys.stderr, flush=True)
 
 

@@ -360,7 +360,7 @@ fn a_margin_or_a_time_ends_a_run() {
     assert!((2..60).contains(&played), "{played}");
     assert_eq!(club.ask(&["run", "ladder", "--until-margin", "400"]).code, 0, "nothing is left to do");
     assert_eq!(club.games(1).len(), played);
-    assert_eq!(club.ask(&["run", "ladder", "--for", "1s", "--until-margin", "0.001"]).code, 0);
+    assert_eq!(club.ask(&["run", "ladder", "--for", "4s", "--until-margin", "0.001"]).code, 0);
     assert!(club.games(1).len() > played);
 }
 

@@ -162,7 +162,7 @@ fn snakes(folder: &std::path::Path, more: &[&str]) -> Command {
 #[test]
 fn a_match_is_drawn_in_place_and_the_terminal_is_left_as_it_was() {
     let folder = folder();
-    let terminal = start(snakes(folder.path(), &["--pace", "60"]), 100, 30).end(0);
+    let terminal = start(snakes(folder.path(), &["--pace", "200"]), 100, 30).end(0);
     terminal.is_restored();
     assert!(terminal.redrawn >= 3, "{}", terminal.redrawn);
     assert!(terminal.has_colours);

@@ -178,8 +178,12 @@ fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
     let begin = |out: &str| {
         let child = start(&lab.begin(&agents, out, &["--rounds", "20"]));
         wait_for_lines(&lab.journal(out), 2);
-        // The next game is under way by now.
-        thread::sleep(Duration::from_millis(150));
+        // The next game is under way when its agents are there. The runner names them, too.
+        let until = Instant::now() + Duration::from_secs(60);
+        while crate::matches::processes_with(&lab.text("slow")).len() < 3 {
+            assert!(Instant::now() < until, "the next game doesn't begin");
+            thread::sleep(Duration::from_millis(2));
+        }
         child
     };
     let once = begin("once");

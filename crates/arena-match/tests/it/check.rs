@@ -192,7 +192,7 @@ fn faults_while_playing() {
     finds(
         &[(
             "say(agent_id=me, actions=act(state), **pong)",
-            "for _ in '12': say(agent_id=me, actions=act(state), **pong)",
+            "line = json.dumps({'agent_id': me, 'actions': act(state), **pong}); print(line + '\\n' + line, flush=True)",
         )],
         expect![[r#"
             Wrong: writes more than one line for one message; all but the first are thrown away again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}

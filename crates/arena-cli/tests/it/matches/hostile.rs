@@ -109,14 +109,14 @@ const ODD: &[Row] = &[
     row("has_a_name_that_steers_terminals", FOOD, &[], ""),
     row("acts_wildly", SNAKE, &[], ""),
     row("acts_wildly", FOOD, &[], ""),
-    row("acts_wildly", "cherry_picker --set n_epochs=20", &[], ""),
+    row("acts_wildly", "cherry_picker --set n_epochs=20 --step-ms 500 --bank-ms 20000", &[], ""),
     row("has_no_list_of_actions", FOOD, &[], ""),
     row("has_no_list_of_actions", SNAKE, &[], ""),
     row("floods_stderr_and_plays", FOOD, &[], ""),
     row("has_a_family", FOOD, &[], ""),
     row("ignores_signals", FOOD, &[], ""),
     row("ignores_the_end", FOOD, &[], ""),
-    row("fills_the_disk", "food_catcher --set n_epochs=20", &[], ""),
+    row("fills_the_disk", FOOD, &[], ""),
     row("hides_files", FOOD, &[], ""),
 ];
 
@@ -186,7 +186,18 @@ fn agents_get_at_nothing_but_their_own() {
         fs::write(room.path().join("secret"), "of the user").unwrap();
         let targets = json!({"secret": room.file("secret"), "opponent": honest, "port": port});
         fs::write(room.path().join("snoops/targets.json"), targets.to_string()).unwrap();
-        let options = ["match", "run", "food_catcher", "--json", "--set", "n_epochs=3", "--sandbox", sandbox];
+        let options = [
+            "match",
+            "run",
+            "food_catcher",
+            "--json",
+            "--set",
+            "n_epochs=3",
+            "--bank-ms",
+            "20000",
+            "--sandbox",
+            sandbox,
+        ];
         let running = room.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
         fs::write(room.path().join("snoops/runner.pid"), format!("{}\n", running.pid())).unwrap();
         let result = running.finish().result().unwrap();
@@ -211,7 +222,7 @@ fn agents_that_share_a_folder_do_not_see_each_other() {
         fs::write(room.path().join("both/beside"), "").unwrap();
         let targets = json!({"secret": room.file("both/beside"), "opponent": other, "port": 1});
         fs::write(room.path().join("both/targets.json"), targets.to_string()).unwrap();
-        let game = ["food_catcher", "--set", "n_epochs=3", "--sandbox", sandbox];
+        let game = ["food_catcher", "--set", "n_epochs=3", "--bank-ms", "20000", "--sandbox", sandbox];
         let result = room.play(&[&game[..], &["--agent", &snoop, "--agent", &opponent]].concat()).result().unwrap();
         assert_eq!(result["has_tainted_agent"], false, "{sandbox}: {result}");
         let snoop = result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == 0).unwrap();
