@@ -109,7 +109,9 @@ impl Town {
         let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
 
         // What goes on while it is looked at asks for more bytes.
-        for (path, end) in [(format!("/api/tournaments/{cup}"), "\"complete\""), (format!("/sessions/{catcher}"), "Result")] {
+        for (path, end) in
+            [(format!("/api/tournaments/{cup}"), "\"complete\""), (format!("/sessions/{catcher}"), "Result")]
+        {
             let until = Instant::now() + Duration::from_secs(60);
             while !world.client.get(&path).text().contains(end) {
                 assert!(Instant::now() < until, "{path} doesn't come to its end");

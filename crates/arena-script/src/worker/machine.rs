@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise, Proxy, RegExp, RegExpCompiler, TypedArrays};
 use rquickjs::loader::{ImportAttributes, Loader, Resolver, bundle::Bundle};
 use rquickjs::promise::PromiseState;
-use rquickjs::{Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, Value, WriteOptions};
+use rquickjs::{Context, Ctx, Error, FromJs, Function, Module, Object, Persistent, Runtime, Value, WriteOptions};
 
 use super::memory::{Image, Memory};
 use super::strip::strip;
@@ -437,14 +437,11 @@ impl Machine {
         let Engine { context, begin, act, tell, unawaited, create, ticks, rejected } = &*world.engine;
         ticks.set(world.ticks);
         let answer = context.with(|ctx| {
-            let settled = |promise: &rquickjs::Promise<'_>| {
-                // Not `finish`, which would go on when the call has taken all of its ticks.
-                while promise.state() == PromiseState::Pending && self.has_ticks(ticks) && ctx.execute_pending_job() {}
-                promise.result::<Option<String>>().unwrap_or(Err(Error::WouldBlock))
-            };
+            let goes_on = || ticks.get() <= self.limits.ticks;
+            let settled = |promise| settled::<Option<String>>(&ctx, promise, &goes_on);
             // What the call has begun comes to its end; a text if something has failed of which nobody knows.
             let left = || -> Result<Option<String>, Error> {
-                while self.has_ticks(ticks) && ctx.execute_pending_job() {}
+                while goes_on() && ctx.execute_pending_job() {}
                 // Borrowed no longer than this: what is asked below may reject promises too.
                 let first = rejected.borrow().first();
                 let Some(reason) = first else { return Ok(None) };
@@ -459,9 +456,9 @@ impl Machine {
                 begin.clone().restore(&ctx)?.call::<_, ()>((input,))?;
                 let create = match create {
                     Some(create) => create.clone().restore(&ctx)?,
-                    None => evaluate(&ctx)?,
+                    None => evaluate(&ctx, &goes_on)?,
                 };
-                let acted = settled(&act.clone().restore(&ctx)?.call((create,))?);
+                let acted = settled(act.clone().restore(&ctx)?.call((create,))?);
                 // What never settles may wait for what was rejected.
                 if let Err(Error::WouldBlock) | Ok(None) = acted
                     && let Some(text) = left()?
@@ -471,7 +468,7 @@ impl Machine {
                 if let Some(text) = acted? {
                     return Ok(text);
                 }
-                let told = settled(&tell.clone().restore(&ctx)?.call(())?)?.ok_or(Error::Unknown)?;
+                let told = settled(tell.clone().restore(&ctx)?.call(())?)?.ok_or(Error::Unknown)?;
                 Ok(left()?.unwrap_or(told))
             };
             let answer = match answered() {
@@ -507,10 +504,6 @@ impl Machine {
             return Answer::Failed(Failure { message: self.too_much_memory(), stack });
         }
         answer
-    }
-
-    fn has_ticks(&self, ticks: &Cell<u32>) -> bool {
-        ticks.get() <= self.limits.ticks
     }
 
     fn too_much_memory(&self) -> String {
@@ -583,9 +576,10 @@ impl Machine {
         let functions = context.with(|ctx| {
             let functions = || -> Result<_, Error> {
                 let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
-                let create = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx)?)) } else { None };
+                let goes_on = || ticks.get() <= limits.ticks;
+                let create = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx, &goes_on)?)) } else { None };
                 let is_asked = session.get::<_, Function<'_>>("isAsked")?.call::<_, bool>(())?;
-                if is_asked || ticks.get() > limits.ticks || !rejected.borrow().is_empty() {
+                if is_asked || !goes_on() || !rejected.borrow().is_empty() {
                     return Err(Error::WouldBlock);
                 }
                 let named = |name: &str| -> Result<_, Error> {
@@ -608,8 +602,18 @@ impl Machine {
 }
 
 /// Evaluates the script's modules, for its `createChallenge`.
-fn evaluate<'js>(ctx: &Ctx<'js>) -> Result<Value<'js>, Error> {
-    Module::import(ctx, SCRIPT)?.finish::<Object<'js>>()?.get("createChallenge")
+fn evaluate<'js>(ctx: &Ctx<'js>, goes_on: &dyn Fn() -> bool) -> Result<Value<'js>, Error> {
+    settled::<Object<'js>>(ctx, Module::import(ctx, SCRIPT)?, goes_on)?.get("createChallenge")
+}
+
+/// What becomes of a promise, for as long as the call goes on: `finish` would let jobs run beyond all limits.
+fn settled<'js, T: FromJs<'js>>(
+    ctx: &Ctx<'js>,
+    promise: rquickjs::Promise<'js>,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<T, Error> {
+    while promise.state() == PromiseState::Pending && goes_on() && ctx.execute_pending_job() {}
+    promise.result().unwrap_or(Err(Error::WouldBlock))
 }
 
 /// Loads modules that have been compiled.

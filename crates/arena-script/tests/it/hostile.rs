@@ -376,8 +376,9 @@ fn promises_that_nobody_awaits() {
     expect![[r#"
         index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: TypeError: what is sent must be a string, not number
             at serialize (index.js:6)"#]].assert_eq(&problem(&serialize));
-    expect!["index.js: a rehearsal of create fails: "]
+    expect!["index.js: a rehearsal of create fails: an object without a message was thrown"]
         .assert_eq(&problem(&format!("{{ {evil} }}\n{}", script("act() {}"))));
+    expect!["index.js: a rehearsal of create fails: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)"].assert_eq(&problem(&format!("{loops}\n{}", script("act() {}"))));
     expect![[r#"
         index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: Error: at once
             at <anonymous> (index.js:1)"#]]
