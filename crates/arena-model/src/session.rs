@@ -59,7 +59,7 @@ pub struct Occupant {
 pub enum Ending {
     /// By its rules.
     Completed,
-    /// Nobody did anything for too long, or while the rules wrote too much. Doesn't count.
+    /// Nobody did anything for too long, or acted while the rules wrote too much. Doesn't count.
     Abandoned,
 }
 
@@ -136,7 +136,7 @@ pub struct Session {
     pub attributions: Vec<Attribution>,
     /// What players say that their play has cost, by seat, as far as anybody has said so. Secret until the end.
     pub usage: Arc<Vec<SeatUsage>>,
-    /// How much its rules have written since a player last did something, in bytes: see [`Patience::unattended_bytes`].
+    /// How much its rules have written since a player last acted, in bytes: see [`Patience::unattended_bytes`].
     pub unattended: u64,
     /// When the operator wants to be woken.
     pub deadline: Option<Timestamp>,
@@ -169,8 +169,8 @@ pub struct Patience {
     pub open_ms: Option<i64>,
     /// An active session without activity for this long ends as abandoned, in milliseconds.
     pub active_ms: Option<i64>,
-    /// So does one whose rules have written more than this by themselves since a player last did something: what they say, and
-    /// [`DEADLINE_BYTES`] for each deadline. Rules may be anybody's, and some never come to an end.
+    /// So does one whose rules have written more than this by themselves since a player last acted: what they say, and
+    /// [`DEADLINE_BYTES`] for each deadline. Chat is no action. Rules may be anybody's, and some never come to an end.
     pub unattended_bytes: Option<u64>,
 }
 
@@ -508,7 +508,7 @@ fn bound(mut transition: Transition, house: &House<'_>, now: Timestamp) -> Trans
     {
         session.unattended = session.unattended.saturating_add(DEADLINE_BYTES + said as u64);
         if let Some(most) = house.patience.unattended_bytes.filter(|most| session.unattended > *most) {
-            let why = format!("nobody did anything while the rules wrote more than {most} bytes");
+            let why = format!("nobody acted while the rules wrote more than {most} bytes");
             transition.drafts.push(abandon(session, house, now, &why));
         }
     }

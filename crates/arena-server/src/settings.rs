@@ -175,8 +175,8 @@ pub struct SessionSettings {
     pub stale_open_s: u64,
     /// How long an active session may be idle before it ends as abandoned, in seconds; 0 is never.
     pub stale_active_s: u64,
-    /// How much the rules of a session may write by themselves since a player last did something, in bytes; then it ends as
-    /// abandoned. 0 is without bound.
+    /// How much the rules of a session may write by themselves since a player last acted, in bytes; then it ends as abandoned.
+    /// Chat is no action. 0 is without bound.
     pub unattended_bytes: u64,
     /// Whether people without a seat may chat in sessions.
     pub spectators_chat: bool,

@@ -127,7 +127,8 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let after = engine_within(limits, &lab, &folder).await;
     lab.advance_ms(1000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), None);
-    let last = "Game ended.\n\nAbandoned: nobody did anything while the rules wrote more than 1030 bytes. The game doesn't count.";
+    let last =
+        "Game ended.\n\nAbandoned: nobody acted while the rules wrote more than 1030 bytes. The game doesn't count.";
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2", last]);
     assert_eq!(status(&after, id).await, Some(Status::Ended));
 

@@ -1,2 +1,2 @@
--- How much the session's rules have written since a player last did something: bytes, as [sessions] unattended_bytes counts them.
+-- How much the session's rules have written since a player last acted: bytes, as [sessions] unattended_bytes counts them.
 ALTER TABLE sessions ADD COLUMN unattended BIGINT NOT NULL DEFAULT 0;
