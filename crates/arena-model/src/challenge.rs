@@ -178,6 +178,12 @@ pub trait ChallengeType: Send + Sync {
         self.metadata().players
     }
 
+    /// The version of the rules, from 1: [`Rules::RULES_VERSION`]. A script's rules are told apart by
+    /// [`ChallengeType::script`] instead.
+    fn rules_version(&self) -> u32 {
+        1
+    }
+
     /// Which script it is, if it is one; `None` of what is built in.
     fn script(&self) -> Option<&Script> {
         None
@@ -211,6 +217,10 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
 
     /// How many players it can have.
     const SEATS: RangeInclusive<usize>;
+
+    /// The version of the rules, from 1. A change that can alter a deal, a score or an end raises it, so that sessions by
+    /// the old rules and by the new ones are told apart.
+    const RULES_VERSION: u32 = 1;
 
     /// Options that whoever creates a session may choose. The others are the arena's to set.
     const OVERRIDABLE: &'static [Setting];
@@ -282,6 +292,10 @@ impl<R: Rules> ChallengeType for Builtin<R> {
 
     fn options(&self) -> &[ChallengeOption] {
         &self.choices
+    }
+
+    fn rules_version(&self) -> u32 {
+        R::RULES_VERSION
     }
 
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {

@@ -111,6 +111,9 @@ pub trait Game: Send + Sized + 'static {
     const MODE: UpdateMode;
     /// How many agents can play.
     const SEATS: RangeInclusive<usize>;
+    /// The version of the rules, from 1. A change that can alter a state, a score or a result raises it, so that games by
+    /// the old rules and by the new ones are told apart.
+    const RULES_VERSION: u32 = 1;
     /// The usual time limits.
     const LIMITS: TimeLimits;
     /// Whether all who are asked in an epoch see the same, but for what they play as.

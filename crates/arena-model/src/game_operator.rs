@@ -140,6 +140,7 @@ pub struct GameOperator<G: Hosted> {
 
 impl<G: Hosted> Rules for GameOperator<G> {
     const ID: &'static str = G::CHALLENGE;
+    const RULES_VERSION: u32 = G::RULES_VERSION;
     const OVERRIDABLE: &'static [Setting] = G::OVERRIDABLE;
     const DESCRIPTION: &'static str = G::DESCRIPTION;
     const SEATS: std::ops::RangeInclusive<usize> = {

@@ -112,6 +112,7 @@ impl<R: Rules> Game for OperatorGame<R> {
     const MODE: UpdateMode = MODE;
     const SEATS: RangeInclusive<usize> = R::SEATS;
     const LIMITS: TimeLimits = LIMITS;
+    const RULES_VERSION: u32 = R::RULES_VERSION;
     const IS_SHARED: bool = false;
     type Config = R::Options;
     type Action = ChallengeAction;

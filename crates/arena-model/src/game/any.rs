@@ -75,6 +75,8 @@ pub struct GameType {
     pub seats: RangeInclusive<usize>,
     /// [`Game::LIMITS`].
     pub limits: TimeLimits,
+    /// [`Game::RULES_VERSION`], or [`ChallengeType::rules_version`].
+    pub rules_version: u32,
     start: Start,
 }
 
@@ -88,6 +90,7 @@ impl GameType {
             is_shared: G::IS_SHARED,
             seats: G::SEATS,
             limits: G::LIMITS,
+            rules_version: G::RULES_VERSION,
             start: Start::Game(Running::<G>::start),
         }
     }
@@ -135,6 +138,7 @@ impl GameType {
             is_shared: false,
             seats: players..=players,
             limits: operator_game::LIMITS,
+            rules_version: challenge.rules_version(),
             start: Start::Challenge(challenge),
         }))
     }
