@@ -14,8 +14,9 @@
 //! 5. Where fewer than `min_food_sources` are left, new ones appear on free cells, until there are
 //!    `food_sources_to_spawn` or no cell is free.
 //!
-//! A snake that lives has as many points as it has eaten; a dead one has -1. The board itself, as text and as counts,
-//! is `board.rs`; where snakes start is `start.rs`.
+//! Each food is a point; a snake that is dead has one point less. So of two snakes with equal food the one that lives
+//! wins, and a snake that has eaten more is ahead of it, dead or alive. The board itself, as text and as counts, is
+//! `board.rs`; where snakes start is `start.rs`.
 
 mod board;
 mod start;
@@ -205,9 +206,15 @@ impl Body {
 
     /// The points as they stand.
     fn score(&self) -> i64 {
+        self.eaten as i64 - i64::from(!self.is_alive)
+    }
+
+    /// The lowest and the highest score with which the snake can still end the game. It eats at most one food in an
+    /// epoch, and may die in any.
+    fn final_scores(&self, epochs_left: u64) -> (i64, i64) {
         match self.is_alive {
-            true => self.eaten as i64,
-            false => -1,
+            true => (self.eaten as i64 - 1, (self.eaten + epochs_left) as i64),
+            false => (self.score(), self.score()),
         }
     }
 }
@@ -259,6 +266,8 @@ impl Game for Snake {
     const DESCRIPTION: &'static str = "Snakes on one grid: eat, grow, and outlive the others.";
     const MODE: UpdateMode = UpdateMode::Simultaneous;
     const SEATS: RangeInclusive<usize> = 2..=8;
+    // 1: a dead snake had -1, whatever it had eaten.
+    const RULES_VERSION: u32 = 2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 2000, bank_ms: 20_000 };
     type Config = SnakeConfig;
     type Action = SnakeAction;
@@ -468,25 +477,29 @@ impl Snake {
         }
     }
 
-    /// Whether nothing that can still happen changes the ranking.
+    /// True if nothing that can still happen changes the ranking.
     ///
-    /// A seat's final score is settled once its snake is dead, at -1, and once its agent is disqualified, below all who
-    /// aren't. A live snake may still end with -1 or with any score from its present one on.
+    /// - After the last epoch, or with no snake alive, every score is final.
+    /// - Otherwise each pair of seats has to be decided: either both scores are final, or the scores that one of them can
+    ///   still end with are all higher than those of the other. A survivor that has eaten as much as a dead snake isn't
+    ///   ahead for sure, since the two draw if it dies as well.
+    /// - A disqualified agent ranks below all others, whatever its snake has eaten.
     ///
-    /// - After the last epoch, or with no snake alive, every score is settled.
-    /// - With one snake alive and all other agents disqualified, whatever it does leaves it above them, and they don't
-    ///   change. Settled.
-    /// - With one snake alive and another dead by the rules, the two draw if the live one dies as well, and it wins if
-    ///   it doesn't. It has to live to the end; so this is not settled, however much it has eaten.
-    /// - With two snakes alive, either may die and the other not. Not settled.
-    ///
-    /// In the last epochs before the end a snake may be too far from everything to die or to eat. That isn't looked
-    /// for: it would save a few epochs of a match, and the answer "not settled" is safe.
+    /// The board may show more than these bounds do: a food may be too far away to be reached in time. The answer "not
+    /// settled" is safe then.
     fn is_settled(&self) -> bool {
-        let count = |is: fn(&Body) -> bool| self.snakes.iter().filter(|snake| is(snake)).count();
-        let alive = count(|snake| snake.is_alive);
-        let dead_by_the_rules = count(|snake| !snake.is_alive && !snake.is_disqualified);
-        self.epochs >= self.config.n_epochs || alive == 0 || (alive == 1 && dead_by_the_rules == 0)
+        let left = self.config.n_epochs.saturating_sub(self.epochs);
+        if left == 0 || !self.snakes.iter().any(|snake| snake.is_alive) {
+            return true;
+        }
+        let snakes: Vec<&Body> = self.snakes.iter().filter(|snake| !snake.is_disqualified).collect();
+        snakes.iter().enumerate().all(|(place, one)| {
+            snakes[place + 1..].iter().all(|other| {
+                let (one, other) = (one.final_scores(left), other.final_scores(left));
+                let are_final = one.0 == one.1 && other.0 == other.1;
+                are_final || one.0 > other.1 || other.0 > one.1
+            })
+        })
     }
 }
 

@@ -163,7 +163,7 @@ fn a_snake_that_leaves_the_grid_dies_and_is_off_the_board_at_once() {
             |    |
             | CS |
             |@   |
-            -1 [[1,-1],[1,0],[1,1]]
+            0 [[1,-1],[1,0],[1,1]]
             0 [[1,1],[2,1]]
         "#]],
     );
@@ -249,7 +249,7 @@ fn turning_back_is_safe_for_a_snake_of_two_only() {
             |    @|
             |     |
             0 [[1,0],[2,0]]
-            -1 [[2,2],[3,2],[2,2]]
+            0 [[2,2],[3,2],[2,2]]
         "#]],
     );
     // One that has just eaten is as good as three long.
@@ -260,7 +260,7 @@ fn turning_back_is_safe_for_a_snake_of_two_only() {
             |     |
             |    @|
             |  CS |
-            -1 [[2,0],[3,0],[2,0]]
+            0 [[2,0],[3,0],[2,0]]
             0 [[2,2],[3,2]]
         "#]],
     );
@@ -389,7 +389,7 @@ fn the_match_ends_when_nothing_can_change_the_ranking_any_more() {
     let ended = Some("GAME_ENDED");
     for (fates, expected) in [
         ("..", None),
-        // The survivor wins if it lives and draws if it dies, so it has to play on.
+        // Neither has eaten: the survivor wins if it lives and draws if it dies, so it has to play on.
         (".d", None),
         ("dd", ended),
         (".q", ended),
@@ -405,6 +405,54 @@ fn the_match_ends_when_nothing_can_change_the_ranking_any_more() {
     ] {
         check_end(fates, expected);
     }
+}
+
+/// Three snakes far from each other and from all food; of each, its foods and whether it is alive. `left` epochs remain
+/// after the one that is played, in which all who live go straight on.
+fn has_ended_with(snakes: &[(u64, bool)], left: u64) -> bool {
+    let all: [&[(i16, i16)]; 3] = [&[(1, 0), (0, 0)], &[(1, 3), (0, 3)], &[(1, 6), (0, 6)]];
+    let mut game = scene(9, 9, &all[..snakes.len()], &[(8, 8)]);
+    game.config.n_epochs = left + 1;
+    for (body, (eaten, is_alive)) in game.snakes.iter_mut().zip(snakes) {
+        (body.eaten, body.is_alive) = (*eaten, *is_alive);
+    }
+    game.redraw();
+    game.step(&actions(&".".repeat(snakes.len())), &mut Events::default());
+    game.termination().is_some()
+}
+
+#[test]
+fn what_the_dead_have_eaten_counts_for_the_end() {
+    let (live, dead) = (true, false);
+    // The survivor has eaten more: it wins, whatever becomes of it.
+    assert!(has_ended_with(&[(5, live), (4, dead)], 100));
+    // As much: it wins if it lives, and draws if it dies.
+    assert!(!has_ended_with(&[(4, live), (4, dead)], 100));
+    // Less: it may still draw level, and pass.
+    assert!(!has_ended_with(&[(0, live), (4, dead)], 3));
+    assert!(has_ended_with(&[(0, live), (4, dead)], 2));
+    // The first place is decided, the second isn't.
+    assert!(!has_ended_with(&[(5, live), (4, dead), (5, dead)], 100));
+    assert!(has_ended_with(&[(5, live), (4, dead), (3, dead)], 100));
+    // Two live: one is ahead for good as soon as the other can't catch up even if the first dies at once.
+    assert!(!has_ended_with(&[(9, live), (3, live)], 5));
+    assert!(has_ended_with(&[(9, live), (3, live)], 4));
+    assert!(has_ended_with(&[(0, dead), (0, dead)], 100));
+}
+
+#[test]
+fn a_dead_snake_keeps_its_food_less_one_point() {
+    let fed: &[(i16, i16)] = &[(7, 3), (6, 3), (5, 3), (4, 3), (3, 3), (2, 3), (1, 3)];
+    let mut game = scene(9, 9, &[fed, &[(1, 0), (0, 0)]], &[(8, 8)]);
+    for _ in 0..2 {
+        game.step(&actions("R."), &mut Events::default());
+    }
+    assert_eq!((game.termination(), game.scores()), (None, vec![4.0, 0.0]));
+    let mut state = vec![b'{'];
+    game.write_state(Seat(1), &mut state);
+    state.push(b'}');
+    let state: Value = serde_json::from_slice(&state).unwrap();
+    assert_eq!(state["score"], json!({"a0": 4, "a1": 0}));
 }
 
 #[test]
@@ -657,13 +705,19 @@ proptest! {
             if game.termination().is_some() {
                 break;
             }
-            let (foods, before) = (game.foods.clone(), game.scores());
+            let foods = game.foods.clone();
+            let before: Vec<(bool, i64)> = game.snakes.iter().map(|snake| (snake.is_alive, snake.score())).collect();
             game.step(&actions(&letters), &mut Events::default());
             assert_holds(&mut game);
             for ((snake, before), fate) in game.snakes.iter().zip(before).zip(fates) {
                 prop_assert_eq!((snake.cells.iter().copied().collect::<Vec<_>>(), snake.is_alive), fate);
-                let eats = foods.contains(&snake.head());
-                prop_assert_eq!(snake.score(), if snake.is_alive { before as i64 + i64::from(eats) } else { -1 });
+                let (was_alive, before) = before;
+                let points = match (was_alive, snake.is_alive) {
+                    (true, true) => i64::from(foods.contains(&snake.head())),
+                    (true, false) => -1,
+                    (false, _) => 0,
+                };
+                prop_assert_eq!(snake.score(), before + points);
             }
         }
     }
