@@ -8,9 +8,9 @@
 //! Maps live on whether or not their agents reply: an epoch without a valid reply is one without actions, in which the
 //! food grows all the same. Time lost is lost, but nobody can stop the clock of its map.
 //!
-//! The score is the food in the agent's bases. The game ends after `n_epochs` epochs, or once all agents are
-//! disqualified. (An agent can lose actors only to its own others, so one is always left.) The last agent plays on, for
-//! its score.
+//! The score is the food in the agent's bases. The game ends after `n_epochs` epochs, or once no agent can do anything:
+//! it is disqualified, or has turned its last actor into a base and can't pay for another one. When others are
+//! disqualified, the last agent plays on, for its score.
 
 use std::ops::RangeInclusive;
 
@@ -54,6 +54,8 @@ impl Game for CherryPicker {
         "Send actors out for food and bring it to your bases, on a map that you have to yourself.";
     const MODE: UpdateMode = UpdateMode::Isolated;
     const SEATS: RangeInclusive<usize> = 1..=8;
+    // 1: an actor that made a base lived on.
+    const RULES_VERSION: u32 = 2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 200, bank_ms: 2000 };
     type Config = CherryPickerConfig;
     type Action = Action;

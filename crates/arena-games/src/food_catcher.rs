@@ -6,12 +6,12 @@
 //!
 //! The game ends after `n_epochs` epochs, and before that in two cases in which the ranking can't change any more:
 //! - No agent can do anything: whoever isn't disqualified has no actor and no base that can pay for one. Then no score
-//!   changes again. (Somebody's actor always survives, so this takes a disqualification.)
+//!   changes again.
 //! - At most one agent isn't disqualified. It ranks above the others, whatever it does.
 //!
 //! It doesn't end when all but one can do nothing and the remaining one leads: it may still spend its food, and attack
-//! the bases of some of the others. Agents that can do nothing any more aren't asked, so such a game costs the one
-//! agent's time.
+//! the bases of some of the others, or leave food in them. Agents that can do nothing any more aren't asked, so such a
+//! game costs the one agent's time.
 
 use std::ops::RangeInclusive;
 
@@ -34,6 +34,8 @@ impl Game for FoodCatcher {
         "Send actors out for food, bring it to your bases, and keep it from up to three others who want it too.";
     const MODE: UpdateMode = UpdateMode::Simultaneous;
     const SEATS: RangeInclusive<usize> = 2..=4;
+    // 1: food could be left in one's own bases only, and an actor that made a base lived on.
+    const RULES_VERSION: u32 = 2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 200, bank_ms: 2000 };
     type Config = Constants;
     type Action = Action;

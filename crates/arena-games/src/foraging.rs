@@ -11,7 +11,7 @@
 //! 2. **Actions.** The agents' lists are taken one after the other, in an order drawn for the epoch, each from first to
 //!    last, with immediate effect. An actor or base does one thing in an epoch: the first that it can do. What comes
 //!    after that is rejected, and so is whatever can't be done; it changes nothing. One acts with one's own actors and
-//!    bases only. Who has died in this epoch does nothing more, and nothing more can be done with them. A new actor
+//!    bases only, but may leave food in any base. Who has died in this epoch does nothing more, and nothing more can be done with them. A new actor
 //!    acts from the next epoch on.
 //! 3. **Deaths.** Actors and bases without health leave the map, and their food is lost.
 //! 4. **Collisions.** Two actors collide when they are closer than twice `actor_radius`, also two of one owner. They
@@ -27,10 +27,10 @@
 //! |---|---|---|
 //! | `move` | `actor_id`, `target`: `[x, y]` | the actor goes straight towards the target, at most `actor_speed`, and not beyond the edges of the map |
 //! | `take_food` | `actor_id`, `food_id` | takes up to `take_food_speed` from a source within `take_food_max_distance` |
-//! | `deposit_food` | `actor_id`, `base_id` | puts all that it carries into an own base within `deposit_food_max_distance` |
+//! | `deposit_food` | `actor_id`, `base_id` | puts all that it carries into a base within `deposit_food_max_distance`, whose owner gets it |
 //! | `heal` | `actor_id`, `base_id` | turns food of an own base within `deposit_food_max_distance` into health that is missing, one for one |
 //! | `attack` | `actor_id`, `target`: an id | takes `actor_damage` from the health of another's actor or base within `attack_range` |
-//! | `make_base` | `actor_id` | pays `make_base_cost` of the food that it carries for a new base where it stands; the rest goes into it |
+//! | `make_base` | `actor_id` | the actor becomes a base where it stands: `make_base_cost` of the food that it carries is spent, the rest is in the base, and the actor is gone. Nobody has died of that, so it isn't among the `dead_entities` |
 //! | `spawn` | `base_id` | pays `spawn_actor_cost` of the base's food for a new actor on the base |
 //!
 //! What is one's own can't be attacked. An agent has at most [`MAX_ACTORS`] actors and [`MAX_BASES`] bases, so that a

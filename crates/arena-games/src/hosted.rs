@@ -12,13 +12,13 @@ impl Hosted for Snake {
     const CHALLENGE: &'static str = "snake";
     const TITLE: &'static str = "Snake";
     const PROMPT: &'static str = "\
-Snakes share a grid. Eat, grow, and outlive the others. x grows to the right, y grows downwards, and [0, 0] is the upper left cell.
+Snakes share a grid. Eat, grow, and stay alive. x grows to the right, y grows downwards, and [0, 0] is the upper left cell.
 
 All snakes step at once, in the direction that each player gives. Then a snake whose head has left the grid, or is in a cell with \
 any part of a snake, is dead; so two heads that meet both die, and a body that is run into doesn't. A cell that a tail has just left \
 is safe. Food makes a snake one cell longer after its next step, in which the tail stays where it is. New food comes when little is \
-left. The game ends after `n_epochs` epochs, or when nobody is left to move. Your points are the food that you have eaten, or -1 \
-once you are dead; most points win.
+left. The game ends after `n_epochs` epochs, when no snake is alive, or as soon as no epoch to come can change the ranking. Your \
+points are the food that you have eaten, less one once you are dead; most points win.
 
 The state:
 - `snakes`: by player id, `alive`, `head_position` [x, y] and `positions`, head first. The dead stay in the list, and off the grid.
@@ -108,7 +108,7 @@ const fn map(seats: i64) -> [Setting; 17] {
         Setting::new("attack_range", LENGTH, "How near a victim has to be."),
         Setting::new("take_food_speed", AMOUNT, "How much food an actor takes in an epoch."),
         Setting::new("spawn_actor_cost", AMOUNT, "What a base pays for an actor."),
-        Setting::new("make_base_cost", AMOUNT, "What an actor pays for a base."),
+        Setting::new("make_base_cost", AMOUNT, "What an actor pays to become a base."),
         Setting::new(
             "base_spawn_border_offset",
             Real(0.0, 0.4),
@@ -135,7 +135,7 @@ const TAKE_FOOD: (&str, &str) = (
 );
 const DEPOSIT_FOOD: (&str, &str) = (
     "deposit_food",
-    "An actor puts all that it carries into an own base within `deposit_food_max_distance`: keys `actor_id`, `base_id`.",
+    "An actor puts all that it carries into a base within `deposit_food_max_distance`, whose owner gets it: keys `actor_id`, `base_id`.",
 );
 const HEAL: (&str, &str) = (
     "heal",
@@ -149,7 +149,7 @@ const ATTACK: (&str, &str) = (
 );
 const MAKE_BASE: (&str, &str) = (
     "make_base",
-    "An actor pays `make_base_cost` of the food that it carries for a new base where it stands: key `actor_id`.",
+    "An actor becomes a base where it stands. That costs `make_base_cost` of the food that it carries, the rest is in the base, and the actor is gone: key `actor_id`.",
 );
 
 impl Hosted for FoodCatcher {

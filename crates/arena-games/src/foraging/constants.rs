@@ -26,7 +26,7 @@ pub struct Constants {
     pub take_food_speed: f64,
     /// What a base pays for an actor.
     pub spawn_actor_cost: f64,
-    /// What an actor pays for a base.
+    /// The price that an actor pays to become a base.
     pub make_base_cost: f64,
     /// How far the first bases are from the edges, as a share of the map's width and height.
     pub base_spawn_border_offset: f64,

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::golden::state;
 
-/// Brings food home in loads of 20, spawns as soon as that can be paid, and makes bases where none is near.
+/// Brings food home in loads of 20, spawns as soon as that can be paid, and makes bases where none is near, of all actors
+/// but the last.
 pub fn forage(agent: &str, state: &Value, spawn_actor_cost: f64, make_base_cost: f64) -> Vec<Value> {
     let mut actions = Vec::new();
     let bases = own(agent, &state["bases"]);
@@ -15,12 +16,14 @@ pub fn forage(agent: &str, state: &Value, spawn_actor_cost: f64, make_base_cost:
             actions.push(json!({"action": "spawn", "base_id": base["id"]}));
         }
     }
+    let mut left = own(agent, &state["actors"]).len();
     for actor in own(agent, &state["actors"]) {
         let id = &actor["id"];
         let base = nearest(actor, bases.iter().copied());
         let food = nearest(actor, list(&state["foods"]).filter(|food| number(&food["quantity"]) > 0.5));
         actions.push(match (base, food) {
-            _ if number(&actor["food"]) >= make_base_cost && base.is_none_or(|(away, _)| away > 4.0) => {
+            _ if number(&actor["food"]) >= make_base_cost && left > 1 && base.is_none_or(|(away, _)| away > 4.0) => {
+                left -= 1;
                 json!({"action": "make_base", "actor_id": id})
             }
             (Some((away, base)), _) if number(&actor["food"]) >= 20.0 => match away <= 0.15 {

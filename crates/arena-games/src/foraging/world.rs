@@ -143,8 +143,8 @@ impl World {
         self.owners.get(owner).is_none_or(|owner| owner.is_disqualified)
     }
 
-    /// Whether an agent can do anything, now or later. Without an actor it can only spawn one, and if none of its bases
-    /// can pay for that now, none ever will: food comes into a base from its owner's actors alone.
+    /// True if an agent can do anything as things stand. Without an actor it can only spawn one. If none of its bases can
+    /// pay for that, it can act again only after another agent has left food in one of them.
     pub fn can_act(&self, owner: usize) -> bool {
         let cost = self.constants.spawn_actor_cost;
         !self.is_disqualified(owner)
@@ -235,7 +235,8 @@ impl World {
             }
             Action::DepositFood { actor_id, base_id } => {
                 let actor = self.ready_actor(owner, actor_id)?;
-                let base = self.base_near(actor, base_id)?;
+                let base = self.base(base_id)?;
+                self.check_is_near(actor, base)?;
                 if self.actors[actor].food <= 0.0 {
                     return Err("the actor carries no food");
                 }
@@ -245,7 +246,8 @@ impl World {
             }
             Action::Heal { actor_id, base_id } => {
                 let actor = self.ready_actor(owner, actor_id)?;
-                let base = self.base_near(actor, base_id)?;
+                let base = self.own_base(owner, base_id)?;
+                self.check_is_near(actor, base)?;
                 self.heal(actor, base)?;
                 actor
             }
@@ -256,8 +258,7 @@ impl World {
             }
             Action::MakeBase { actor_id } => {
                 let actor = self.ready_actor(owner, actor_id)?;
-                self.make_base(actor)?;
-                actor
+                return self.make_base(actor);
             }
         };
         self.actors[acted].has_acted = true;
@@ -276,24 +277,29 @@ impl World {
         }
     }
 
-    /// Where an agent's base is in the list, if it stands.
-    fn own_base(&self, owner: usize, id: Id) -> Result<usize, &'static str> {
+    /// The place of a base in the list, if it stands.
+    fn base(&self, id: Id) -> Result<usize, &'static str> {
         let at = find(&self.bases, id).ok_or("there is no such base")?;
-        let base = &self.bases[at];
-        match () {
-            () if base.owner != owner => Err("the base is another agent's"),
-            () if !base.is_alive() => Err("the base has been destroyed"),
-            () => Ok(at),
+        match self.bases[at].is_alive() {
+            true => Ok(at),
+            false => Err("the base has been destroyed"),
         }
     }
 
-    /// [`World::own_base`] of an actor's owner, if the actor is near enough to deposit.
-    fn base_near(&self, actor: usize, base_id: Id) -> Result<usize, &'static str> {
-        let actor = &self.actors[actor];
-        let at = self.own_base(actor.owner, base_id)?;
+    /// The place of an agent's base in the list, if it stands.
+    fn own_base(&self, owner: usize, id: Id) -> Result<usize, &'static str> {
+        let at = find(&self.bases, id).ok_or("there is no such base")?;
+        match self.bases[at].owner == owner {
+            true => self.base(id),
+            false => Err("the base is another agent's"),
+        }
+    }
+
+    /// Rejects an actor that is too far from a base to leave food there or to be healed.
+    fn check_is_near(&self, actor: usize, base: usize) -> Result<(), &'static str> {
         let reach = self.constants.deposit_food_max_distance;
-        match is_within(actor.position, self.bases[at].position, reach) {
-            true => Ok(at),
+        match is_within(self.actors[actor].position, self.bases[base].position, reach) {
+            true => Ok(()),
             false => Err("the base is too far away"),
         }
     }
@@ -346,6 +352,7 @@ impl World {
         Ok(())
     }
 
+    /// Turns an actor into a base.
     fn make_base(&mut self, actor: usize) -> Result<(), &'static str> {
         let Entity { owner, position, food, .. } = self.actors[actor];
         let cost = self.constants.make_base_cost;
@@ -355,7 +362,7 @@ impl World {
         if self.bases.iter().filter(|base| base.owner == owner).count() >= MAX_BASES {
             return Err("the agent has as many bases as it can have");
         }
-        self.actors[actor].food = 0.0;
+        self.actors.remove(actor);
         let base = self.new_entity(owner, position, food - cost);
         self.bases.push(base);
         Ok(())

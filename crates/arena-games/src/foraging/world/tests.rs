@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -162,7 +162,6 @@ fn one_acts_with_ones_own_only() {
             {"action":"make_base","actor_id":"Enemy1"},
             {"action":"spawn","base_id":"Enemyb"},
             {"action":"heal","actor_id":"Actor1","base_id":"Enemyb"},
-            {"action":"deposit_food","actor_id":"Actor1","base_id":"Enemyb"},
             {"action":"attack","actor_id":"Actor1","target":"Base01"},
             {"action":"attack","actor_id":"Actor1","target":"Actor1"}
         ]"#,
@@ -177,9 +176,8 @@ fn one_acts_with_ones_own_only() {
             rejected 0 5: the actor is another agent's
             rejected 0 6: the base is another agent's
             rejected 0 7: the base is another agent's
-            rejected 0 8: the base is another agent's
+            rejected 0 8: the target is the agent's own
             rejected 0 9: the target is the agent's own
-            rejected 0 10: the target is the agent's own
             food Food01 at [10.5, 10.0] with 42
             actor Enemy1 of 1 at 10,10 with 600 health 40
             actor Actor1 of 0 at 10,9 with 30 health 20
@@ -284,15 +282,85 @@ fn what_is_not_there_or_too_far_away_is_rejected() {
 }
 
 #[test]
-fn make_base_takes_food_from_its_actor_and_keeps_the_rest() {
+fn food_can_be_left_in_any_base_that_stands_and_is_its_owners() {
     check(
-        "actor Actor1 of 0 at 10,10 with 530.5 health 1",
-        &[r#"[{"action":"make_base","actor_id":"Actor1"}]"#],
+        "actor Actor1 of 0 at 10,10 with 30
+         actor Actor2 of 0 at 20,20 with 30
+         actor Actor3 of 0 at 30,30 with 30
+         actor Enemy1 of 1 at 31,30 with 0
+         base  Base01 of 0 at 10,9 with 0
+         base  Enemyb of 1 at 10,10.1 with 200
+         base  Enemyc of 1 at 20,20.2 with 0
+         base  Enemyd of 1 at 30,30 with 7 health 5",
+        &[
+            r#"[
+            {"action":"deposit_food","actor_id":"Actor1","base_id":"Enemyb"},
+            {"action":"deposit_food","actor_id":"Actor2","base_id":"Enemyc"},
+            {"action":"attack","actor_id":"Actor2","target":"Base01"},
+            {"action":"deposit_food","actor_id":"Actor3","base_id":"Nobase"}
+        ]"#,
+            "[]",
+        ],
         expect![[r#"
-            actor Actor1 of 0 at 10,10 with 0 health 1
-            base Bugw9u of 0 at 10,10 with 30.5 health 50
+            rejected 0 1: the base is too far away
+            rejected 0 2: the target is the agent's own
+            rejected 0 3: there is no such base
+            actor Actor1 of 0 at 10,10 with 0 health 50
+            actor Actor2 of 0 at 20,20 with 30 health 50
+            actor Actor3 of 0 at 30,30 with 30 health 50
+            actor Enemy1 of 1 at 31,30 with 0 health 50
+            base Base01 of 0 at 10,9 with 0 health 50
+            base Enemyb of 1 at 10,10.1 with 230 health 50
+            base Enemyc of 1 at 20,20.2 with 0 health 50
+            base Enemyd of 1 at 30,30 with 7 health 5
         "#]],
     );
+}
+
+#[test]
+fn food_given_to_an_agent_that_can_do_nothing_lets_it_act_again() {
+    let scene = "actor Actor1 of 0 at 10,10 with 30\n base Base01 of 1 at 10,10 with 80";
+    let mut world = world(2, scene);
+    assert!(!world.can_act(1));
+    play(&mut world, &[r#"[{"action":"deposit_food","actor_id":"Actor1","base_id":"Base01"}]"#, "[]"]);
+    assert!(world.can_act(1));
+    assert_eq!((world.score(0), world.score(1)), (0.0, 110.0));
+}
+
+#[test]
+fn an_actor_that_makes_a_base_becomes_it_and_the_rest_of_its_food_is_there() {
+    check(
+        "actor Actor1 of 0 at 10,10 with 530.5 health 1
+         actor Actor2 of 0 at 20,20 with 499.9
+         actor Enemy1 of 1 at 12,10 with 0
+         base  Enemyb of 1 at 10,10 with 0",
+        &[
+            r#"[
+            {"action":"make_base","actor_id":"Actor1"},
+            {"action":"deposit_food","actor_id":"Actor1","base_id":"Enemyb"},
+            {"action":"make_base","actor_id":"Actor2"}
+        ]"#,
+            "[]",
+        ],
+        expect![[r#"
+            rejected 0 1: there is no such actor
+            rejected 0 2: the actor carries too little food for a base
+            actor Actor2 of 0 at 20,20 with 499.9 health 50
+            actor Enemy1 of 1 at 12,10 with 0 health 50
+            base Enemyb of 1 at 10,10 with 0 health 50
+            base R7pBPd of 0 at 10,10 with 30.5 health 50
+        "#]],
+    );
+}
+
+#[test]
+fn an_agent_that_turns_its_last_actor_into_a_base_is_out_unless_the_rest_pays_for_another() {
+    for (food, is_in) in [(599.0, false), (600.0, true)] {
+        let mut world = world(1, &format!("actor Actor1 of 0 at 10,10 with {food}"));
+        play(&mut world, &[r#"[{"action":"make_base","actor_id":"Actor1"}]"#]);
+        assert_eq!((world.actors.len(), world.can_act(0)), (0, is_in));
+        assert_eq!(world.score(0), food - 500.0);
+    }
 }
 
 #[test]
@@ -560,27 +628,29 @@ fn all_seats_start_alike() {
 
 #[test]
 fn there_is_an_end_to_actors_and_bases() {
-    let mut world = world(
-        1,
-        "base  Base01 of 0 at 10,10 with 100000
-         actor Actor1 of 0 at 20,20 with 0",
-    );
+    let mut world = world(1, "base Base01 of 0 at 10,10 with 100000");
     world.constants.actor_radius = 0.0;
     world.constants.make_base_cost = 0.0;
+    let order = |world: &World| {
+        let make_base = world.actors.first().map(|actor| json!({"action": "make_base", "actor_id": actor.id}));
+        let all: Vec<Value> = make_base.into_iter().chain([json!({"action": "spawn", "base_id": "Base01"})]).collect();
+        json!(all).to_string()
+    };
     for _ in 0..50 {
-        play(&mut world, &[r#"[{"action":"spawn","base_id":"Base01"},{"action":"make_base","actor_id":"Actor1"}]"#]);
+        let all = order(&world);
+        play(&mut world, &[&all]);
     }
     assert_eq!((world.actors.len(), world.bases.len()), (MAX_ACTORS, MAX_BASES));
+    let all = order(&world);
     assert_eq!(
-        play(&mut world, &[r#"[{"action":"spawn","base_id":"Base01"},{"action":"make_base","actor_id":"Actor1"}]"#]),
+        play(&mut world, &[&all]),
         [
-            "rejected 0 0: the agent has as many actors as it can have",
-            "rejected 0 1: the agent has as many bases as it can have"
+            "rejected 0 0: the agent has as many bases as it can have",
+            "rejected 0 1: the agent has as many actors as it can have",
         ]
     );
 }
 
-// Four agents with the longest usual ids, and all that each can have.
 #[test]
 fn the_largest_state_fits_into_a_pipe() {
     let long: Vec<AgentId> =
@@ -740,8 +810,8 @@ proptest! {
         }
     }
 
-    // Agent 0 acts alone: what the others have changes by attacks and collisions only, so what loses no health and
-    // isn't run into stays as it was.
+    // Agent 0 acts alone: what the others have changes by attacks, collisions and gifts only, so what loses no health,
+    // isn't run into and is given nothing stays as it was.
     #[test]
     fn what_others_have_is_safe_but_for_attacks_and_collisions(scene in crowd(), lists in any_actions()) {
         let mut world = crowded(&scene);
@@ -760,6 +830,13 @@ proptest! {
                 _ => None,
             })
             .collect();
+        let given: Vec<Id> = lists[0]
+            .iter()
+            .filter_map(|offer| match offer.action {
+                Action::DepositFood { base_id, .. } => Some(base_id),
+                _ => None,
+            })
+            .collect();
         step(&mut world, &lists);
         for (id, position, food, health) in before {
             match entities(&world).find(|entity| entity.id == id) {
@@ -768,7 +845,7 @@ proptest! {
                     prop_assert!(entity.food >= food);
                     prop_assert!(entity.health == health || attacked.contains(&id));
                     let ran_into = world.dead.iter().any(|dead| dead.owner == 0);
-                    prop_assert!(entity.food == food || ran_into);
+                    prop_assert!(entity.food == food || ran_into || given.contains(&id));
                 }
                 None => prop_assert!(world.dead.iter().any(|dead| dead.id == id)),
             }
