@@ -256,6 +256,7 @@ impl<'a> Check<'a> {
                 return Ok(None);
             }
         };
+        session.seat.meet(board.ids.iter().map(arena_model::AgentId::as_str));
         let took = session.shake_hands(&board.config())?;
         let shaken = std::mem::take(&mut session.findings).finish(None);
         if is_first || took.is_none() {

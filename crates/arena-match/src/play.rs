@@ -114,10 +114,12 @@ pub fn agent_ids(seed: &Seed, count: usize) -> Vec<AgentId> {
         .collect()
 }
 
-/// What agents are told of a game: its constants, how they take part, and the time limits in milliseconds.
+/// What agents are told of a game: its name, its constants, how they take part, and the time limits in milliseconds. Of these only the
+/// constants can be set.
 pub fn config(game: &dyn AnyGame, limits: TimeLimits) -> Map<String, Value> {
     let mut config = game.config();
-    for part in [serde_json::json!({"update_mode": game.game_type().mode}), serde_json::json!(limits)] {
+    let GameType { name, mode, .. } = game.game_type();
+    for part in [serde_json::json!({"game_name": name, "update_mode": mode}), serde_json::json!(limits)] {
         let Value::Object(part) = part else { unreachable!("both are objects") };
         config.extend(part);
     }
@@ -174,11 +176,15 @@ impl<'a> Table<'a> {
         let ids: Vec<&AgentId> = players.iter().map(|player| &player.seat.id).collect();
         let ids_json = serde_json::to_vec(&ids).expect("ids are texts");
         let buffers = vec![Vec::new(); players.len()];
-        let (mut seats, mut links, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut seats, mut links, mut bodies) = (Vec::<Seat>::new(), Vec::new(), Vec::new());
         for Player { seat, link, body } in players {
             seats.push(seat);
             links.push(link);
             bodies.push(body);
+        }
+        let all: Vec<String> = seats.iter().map(|seat| seat.id.to_string()).collect();
+        for seat in &mut seats {
+            seat.meet(all.iter().map(String::as_str));
         }
         Table {
             game,

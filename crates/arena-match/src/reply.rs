@@ -44,7 +44,7 @@ pub enum Claim {
     Missing,
     /// Not even a text.
     Invalid,
-    /// Another's, or one that nobody has. Cut to 64 characters.
+    /// Another player's, or one that no player has.
     Other(String),
 }
 
@@ -75,7 +75,7 @@ impl<'a> Reply<'a> {
         let own = serde_json::from_str::<String>(own_id);
         match serde_json::from_str::<String>(raw.get()) {
             Ok(text) if own.is_ok_and(|own| own == text) => Claim::Own,
-            Ok(text) => Claim::Other(text.chars().take(64).collect()),
+            Ok(text) => Claim::Other(text),
             Err(_) => Claim::Invalid,
         }
     }

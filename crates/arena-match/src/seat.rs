@@ -12,6 +12,9 @@ use crate::report::Disqualified;
 /// With this many faults an agent is out.
 const TOO_MANY: u32 = 11;
 
+/// The fault of an `agent_id` of another type.
+const NO_TEXT: &str = "`agent_id` isn't a text";
+
 /// How much of a line is quoted to the agent's owner, in bytes.
 const QUOTED: usize = 200;
 
@@ -24,6 +27,8 @@ pub struct Seat {
     pub id: AgentId,
     /// Its id as JSON text.
     pub id_json: String,
+    /// The ids of the other players of the match, as far as they are known.
+    others: Vec<String>,
     /// Where it looks for the state.
     pub dialect: Dialect,
     /// What it is called.
@@ -74,6 +79,7 @@ impl Seat {
             number,
             id,
             id_json,
+            others: Vec::new(),
             dialect,
             name,
             version,
@@ -86,6 +92,13 @@ impl Seat {
             owes_consent: false,
             fresh_faults: Vec::new(),
         }
+    }
+
+    /// Takes the ids of all players of the match; the agent's own may be among them.
+    pub fn meet<'id>(&mut self, ids: impl IntoIterator<Item = &'id str>) {
+        let own = self.id.as_str();
+        self.others.clear();
+        self.others.extend(ids.into_iter().filter(|id| *id != own).map(str::to_owned));
     }
 
     /// Whether the agent is still in the match.
@@ -121,12 +134,8 @@ impl Seat {
                 self.name = reply.agent_name().unwrap_or(std::mem::take(&mut self.name));
                 self.version = reply.agent_version().or(self.version.take());
             }
-            Claim::Other(_) | Claim::Invalid => {
-                self.disqualify(
-                    Verdict::SetAgentIdFail,
-                    format!("was given an id and answered another: {}", quote(line)),
-                );
-            }
+            Claim::Invalid => self.fault(line, NO_TEXT),
+            Claim::Other(id) => self.judge_other(line, &id),
         }
     }
 
@@ -171,11 +180,11 @@ impl Seat {
                 None
             }
             Claim::Invalid => {
-                self.fault(line, "`agent_id` isn't a text");
+                self.fault(line, NO_TEXT);
                 None
             }
             Claim::Other(id) => {
-                self.disqualify(Verdict::AgentIdSpoofing, format!("spoke as {id:?}"));
+                self.judge_other(line, &id);
                 None
             }
         }
@@ -197,6 +206,14 @@ impl Seat {
     /// Faults since this was last called.
     pub fn take_faults(&mut self) -> std::vec::Drain<'_, Fault> {
         self.fresh_faults.drain(..)
+    }
+
+    /// Judges an id that isn't the agent's own: another player's is spoofing, and one that no player has is a mistake.
+    fn judge_other(&mut self, line: &[u8], id: &str) {
+        match self.others.iter().any(|other| other == id) {
+            true => self.disqualify(Verdict::AgentIdSpoofing, format!("spoke as {id:?}")),
+            false => self.fault(line, "`agent_id` is no player's in this match"),
+        }
     }
 
     fn fault(&mut self, line: &[u8], what: &str) {
@@ -229,7 +246,9 @@ mod tests {
     const LIMITS: TimeLimits = TimeLimits { step_ms: 100, bank_ms: 1000 };
 
     fn seat() -> Seat {
-        Seat::new(0, "me".parse().unwrap(), "bot".to_owned(), None, Dialect::Both, LIMITS)
+        let mut seat = Seat::new(0, "me".parse().unwrap(), "bot".to_owned(), None, Dialect::Both, LIMITS);
+        seat.meet(["you", "me", "them"]);
+        seat
     }
 
     /// What becomes of an agent that answers states with these lines.
@@ -250,12 +269,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_id_counts_for_nothing_and_another_id_is_cheating() {
+    fn an_answer_without_an_id_of_the_match_counts_for_nothing_and_another_players_is_cheating() {
         check(
             &[
                 r#"{"agent_id":"me","actions":[1]}"#,
                 r#"{"actions":[2]}"#,
                 r#"{"agent_id":7}"#,
+                r#"{"agent_id":"","actions":[3]}"#,
+                r#"{"agent_id":"Me","actions":[3]}"#,
+                r#"{"agent_id":"nobody","actions":[3]}"#,
+                r#"{"agent_id":"you ","actions":[3]}"#,
+                r#"{"agent_id":["you"],"actions":[3]}"#,
                 r#"{"agent_id":"you","actions":[3]}"#,
             ],
             expect![[r#"
@@ -263,8 +287,18 @@ mod tests {
                 None
                 None
                 None
+                None
+                None
+                None
+                None
+                None
                 fault: the reply lacks `agent_id` [{"actions":[2]}]
                 fault: `agent_id` isn't a text [{"agent_id":7}]
+                fault: `agent_id` is no player's in this match [{"agent_id":"","actions":[3]}]
+                fault: `agent_id` is no player's in this match [{"agent_id":"Me","actions":[3]}]
+                fault: `agent_id` is no player's in this match [{"agent_id":"nobody","actions":[3]}]
+                fault: `agent_id` is no player's in this match [{"agent_id":"you ","actions":[3]}]
+                fault: `agent_id` isn't a text [{"agent_id":["you"],"actions":[3]}]
                 out: AGENT_ID_SPOOFING, spoke as "you"
             "#]],
         );
@@ -289,6 +323,10 @@ mod tests {
         .assert_eq(&detail);
         assert_eq!(out(&mut std::iter::repeat_n("{}", 11)).unwrap().0, Verdict::MissingAgentId);
         assert_eq!(out(&mut std::iter::repeat_n("{}", 10).chain(["[]"])).unwrap().0, Verdict::TooManyErrors);
+        for line in [r#"{"agent_id":""}"#, r#"{"agent_id":"ME"}"#, r#"{"agent_id":"x"}"#, r#"{"agent_id":{}}"#] {
+            assert_eq!(out(&mut std::iter::repeat_n(line, 10)), None);
+            assert_eq!(out(&mut std::iter::repeat_n(line, 11)).unwrap().0, Verdict::TooManyErrors);
+        }
     }
 
     #[test]
@@ -305,12 +343,18 @@ mod tests {
         let consent = |line: &str| {
             let mut seat = seat();
             seat.hear_consent(line.as_bytes());
-            (seat.name, seat.version, seat.out.map(|out| out.verdict))
+            (seat.name, seat.version, seat.out.map(|out| out.verdict), seat.faults)
         };
         let named = r#"{"agent_id":"me","agent_name":"Ada","agent_version":"1.2"}"#;
-        assert_eq!(consent(named), ("Ada".to_owned(), Some("1.2".to_owned()), None));
-        assert_eq!(consent("{}"), ("bot".to_owned(), None, None));
-        assert_eq!(consent(r#"{"agent_id":"you"}"#).2, Some(Verdict::SetAgentIdFail));
+        assert_eq!(consent(named), ("Ada".to_owned(), Some("1.2".to_owned()), None, 0));
+        assert_eq!(consent("{}"), ("bot".to_owned(), None, None, 0));
+        for id in ["\"\"", "\"ME\"", "\"nobody\"", "7", "null", "[\"you\"]"] {
+            let line = format!(r#"{{"agent_id":{id},"agent_name":"Ada"}}"#);
+            let expected = if id == "null" { ("Ada".to_owned(), 0) } else { ("bot".to_owned(), 1) };
+            let (name, _, out, faults) = consent(&line);
+            assert_eq!(((name, faults), out), (expected, None), "{id}");
+        }
+        assert_eq!(consent(r#"{"agent_id":"you"}"#).2, Some(Verdict::AgentIdSpoofing));
     }
 
     #[test]

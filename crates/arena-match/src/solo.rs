@@ -77,11 +77,14 @@ impl<'a> Solo<'a> {
     }
 
     /// Shows the agent a state and takes its answer: the JSON text of its list of actions. `None` if the answer counts for nothing,
-    /// or the agent is out. `by`: when somebody else's patience ends, if that is sooner than ours.
+    /// or the agent is out. The state's `agent_ids` are the players that an answer can be judged by. `by`: when somebody else's patience ends, if that is sooner than ours.
     ///
     /// # Errors
     /// As [`Solo::start`].
     pub fn show(&mut self, state: &Map<String, Value>, by: Option<Instant>) -> Result<Option<String>, MatchError> {
+        if let Some(ids) = state.get("agent_ids").and_then(Value::as_array) {
+            self.seat.meet(ids.iter().filter_map(Value::as_str));
+        }
         let (step_ms, bank_ms) = (self.limits.step_ms, self.seat.bank_ms());
         let own = Duration::from_millis(step_ms + bank_ms);
         let patience = by.map_or(own, |by| by.saturating_duration_since(Instant::now()).min(own));

@@ -251,7 +251,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
             other => unreachable!("a config is an object: {other:?}"),
         };
         let limits = TimeLimits { step_ms: self.options.turn_ms, bank_ms: 0 };
-        for part in [json!({"update_mode": G::MODE}), json!(limits)] {
+        for part in [json!({"game_name": G::NAME, "update_mode": G::MODE}), json!(limits)] {
             let Value::Object(part) = part else { unreachable!("both are objects") };
             config.extend(part);
         }

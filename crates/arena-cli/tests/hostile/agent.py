@@ -142,6 +142,16 @@ def makes_up_an_id(_):
 
 
 @on("state")
+def spells_its_id_in_capitals(state):
+    say(agent_id=me.upper(), actions=actions(state))
+
+
+@on("state")
+def has_an_empty_id(state):
+    say(agent_id="", actions=actions(state))
+
+
+@on("state")
 def leaves_out_its_id(state):
     say(actions=actions(state))
 

@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
         }
         if self.seat.out.is_some() {
             let finding = Finding::wrong(
-                "answers `set_agent_id` with another id than it was given, and is out",
+                "answers `set_agent_id` with another player's id, and is out",
                 "`agent_id` is the value of `set_agent_id`, unchanged",
             );
             self.findings.add(finding.sent(sent).told(message));
@@ -376,7 +376,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub fn mend(what: &str) -> &'static str {
     match what {
         _ if what.contains("lacks `agent_id`") => "put the id from `set_agent_id` under `agent_id` into each answer",
-        _ if what.contains("isn't a text") => "`agent_id` is the text from `set_agent_id`, unchanged",
+        _ if what.starts_with("`agent_id` is") => "`agent_id` is the text from `set_agent_id`, unchanged",
         _ if what.contains("isn't JSON") => {
             "answer with one JSON object on one line, and print everything else to stderr"
         }

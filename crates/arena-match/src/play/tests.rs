@@ -385,13 +385,29 @@ fn who_fails_at_the_handshake_never_plays() {
             wire.pong();
             wire.read();
             wire.write("{\"agent_id\":\"x\"}\n");
+            wire.read();
+        }),
+        expect![[r#"
+            TAINTED after 1, b wins
+            a score -10 rank 2 faults 1, CRASHED: exited with code 1
+            b score 0 rank 1 faults 0
+            stop None Some("end_of_game")
+        "#]],
+    );
+    check(
+        LONG,
+        3,
+        script(|wire| {
+            wire.pong();
+            wire.read();
+            wire.write("{\"agent_id\":\"b\"}\n");
             while !wire.read().is_null() {}
         }),
         expect![[r#"
             TAINTED after 0, b wins
-            a score -10 rank 2 faults 0, SET_AGENT_ID_FAIL: was given an id and answered another: {"agent_id":"x"}
+            a score -10 rank 2 faults 0, AGENT_ID_SPOOFING: spoke as "b"
             b score 0 rank 1 faults 0
-            stop Some("end_of_game") Some("end_of_game")
+            stop Some("cheating_detected") Some("end_of_game")
         "#]],
     );
 }
@@ -546,6 +562,17 @@ fn ten_faults_are_forgiven() {
         b score 10 rank 1 faults 0
         stop Some("end_of_game") Some("end_of_game")
     "#]],
+    );
+    check(
+        LONG,
+        12,
+        faulty(10, "{\"agent_id\":\"B\",\"actions\":[{\"action\":\"say\",\"number\":5}]}\n"),
+        expect![[r#"
+            GAME_ENDED after 12, b wins
+            a score 4 rank 2 faults 10
+            b score 12 rank 1 faults 0
+            stop Some("end_of_game") Some("end_of_game")
+        "#]],
     );
 }
 
@@ -802,10 +829,10 @@ fn two_that_fail_at_once_both_lose() {
             wire.say(1);
         })
     };
-    let told = Arena::new(LONG, json!({})).seat(cheat("x")).seat(cheat("a")).play();
+    let told = Arena::new(LONG, json!({})).seat(cheat("b")).seat(cheat("a")).play();
     expect![[r#"
         TAINTED after 1, DRAW wins
-        a score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "x"
+        a score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "b"
         b score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "a"
     "#]]
     .assert_eq(&told.summary());
@@ -820,7 +847,7 @@ fn equal_replies_give_equal_replays() {
         });
         let cheat = each(|wire, epoch| {
             if epoch == 3 {
-                wire.id = "nobody".to_owned();
+                wire.id = "a".to_owned();
             }
             wire.say(0);
         });
@@ -840,15 +867,15 @@ fn agents_read_what_the_protocol_says() {
     let told = arena.play();
     expect![[r#"
         {"ping":"ping"}
-        {"config":{"by_turns":false,"n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"a"}
+        {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"a"}
         {"world_state":{"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500},"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
         {"stop":{"reason":"end_of_game"}}
         {"ping":"ping"}
-        {"config":{"by_turns":false,"n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"b"}
+        {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"b"}
         {"world_state":{"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}}
         {"stop":{"reason":"end_of_game"}}
         {"ping":"ping"}
-        {"config":{"by_turns":false,"n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"c"}
+        {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"c"}
         {"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
         {"stop":{"reason":"end_of_game"}}
     "#]].assert_eq(&told.heard.concat().concat());

@@ -341,11 +341,15 @@ impl Again {
     }
 }
 
-/// The header's config must be what the agents were told of this game, with the time limits that it names itself.
+/// The header's config must be what the agents were told of this game, with the time limits that it names itself. Older replays lack the
+/// game's name there.
 fn check_config(game: &dyn AnyGame, recorded: &Map<String, Value>) -> Result<(), String> {
     let limits: TimeLimits = serde_json::from_value(Value::Object(recorded.clone()))
         .map_err(|error| format!("the config has no time limits: {error}"))?;
-    let expected = config(game, limits);
+    let mut expected = config(game, limits);
+    if !recorded.contains_key("game_name") {
+        expected.remove("game_name");
+    }
     if let Some((key, value)) = expected.iter().find(|(key, value)| recorded.get(*key) != Some(*value)) {
         return Err(format!("`{key}` was another constant when this was played; it is {value} now"));
     }

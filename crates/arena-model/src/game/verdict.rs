@@ -12,13 +12,13 @@ pub enum Verdict {
     StartupFail,
     /// It didn't answer a `ping` with a `pong`.
     PingFail,
-    /// It answered `set_agent_id` with another id.
+    /// It answered `set_agent_id` with another id. Older results have it; such an answer is a fault now.
     SetAgentIdFail,
     /// It kept leaving `agent_id` out of its replies.
     MissingAgentId,
-    /// It used an id that isn't its own.
+    /// It used the id of another player of the match.
     AgentIdSpoofing,
-    /// It kept sending what isn't a reply: not JSON, not an object, not UTF-8.
+    /// It kept sending what isn't a reply: not JSON, not an object, not UTF-8, or for an id that no player has.
     TooManyErrors,
     /// It used up its time.
     Timeout,

@@ -46,11 +46,12 @@ const HOSTILE: &[Row] = &[
     row("no_pong", FOOD, &["PING_FAIL"], "without `pong`"),
     row("pong_of_null", FOOD, &["PING_FAIL"], "without `pong`"),
     row("exits_after_the_ping", FOOD, &["STARTUP_FAIL"], "exited with code 3"),
-    row("answers_another_id", FOOD, &["SET_AGENT_ID_FAIL"], "somebody-else"),
     row("mute", SHORT, &["TIMEOUT"], "no answer within 4300 ms"),
     row("late", SHORT, &["TIMEOUT"], "no answer within"),
     row("speaks_as_its_opponent", SNAKE, &["AGENT_ID_SPOOFING"], "spoke as"),
-    row("makes_up_an_id", FOOD, &["AGENT_ID_SPOOFING"], "8b2f7c9e"),
+    row("makes_up_an_id", FOOD, &["TOO_MANY_ERRORS"], "no player's"),
+    row("spells_its_id_in_capitals", FOOD, &["TOO_MANY_ERRORS"], "no player's"),
+    row("has_an_empty_id", FOOD, &["TOO_MANY_ERRORS"], "no player's"),
     row("leaves_out_its_id", FOOD, &["MISSING_AGENT_ID"], "11 replies"),
     row("has_a_number_for_an_id", FOOD, &["TOO_MANY_ERRORS"], "isn't a text"),
     row("rubbish", FOOD, &["TOO_MANY_ERRORS"], "isn't JSON"),
@@ -91,6 +92,7 @@ const BOMBS: &[Row] = &[
 /// What nobody may be blamed for.
 const ODD: &[Row] = &[
     row("honest", CHESS, &[], ""),
+    row("answers_another_id", SNAKE, &[], ""),
     row("ends_lines_as_on_windows", SNAKE, &[], ""),
     row("answers_in_two_pieces", SNAKE, &[], ""),
     row("adds_keys", FOOD, &[], ""),

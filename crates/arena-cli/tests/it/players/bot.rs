@@ -78,13 +78,11 @@ fn a_bot_plays_psi_to_the_end() {
 }
 
 /// What bots do that harms nobody but themselves, and how they are told.
-const HOSTILE: [(&str, &[&str], &str); 10] = [
+const HOSTILE: [(&str, &[&str], &str); 8] = [
     ("exits_at_once", &[], "STARTUP_FAIL: exited with code 0"),
     ("talks_on_stdout", &[], "PING_FAIL: answered the ping, but the line isn't JSON"),
     ("exits_after_the_ping", &[], "STARTUP_FAIL: exited with code 3"),
-    ("answers_another_id", &[], "SET_AGENT_ID_FAIL"),
     ("mute", &["--step-ms", "200"], "TIMEOUT: no answer within 200 ms"),
-    ("makes_up_an_id", &[], "AGENT_ID_SPOOFING"),
     ("endless_line", &[], "OUTPUT_LIMIT"),
     ("closes_stdout", &[], "CRASHED: closed its output"),
     ("never_reads", &["--step-ms", "200"], "TIMEOUT"),
@@ -110,6 +108,23 @@ fn hostile_bots_lose_their_seat_and_harm_nobody() {
         let mut ada = play(&server.url, &["--from", &one]);
         ada.types("/guess 1");
         assert_eq!((ada.ends().code, bob.ends().code), (0, 0), "{behaviour}");
+    }
+}
+
+// What it says with an id that no player has counts for nothing, and is a fault; another player's id is cheating.
+#[test]
+fn bots_with_wrong_ids_are_judged_as_in_a_match() {
+    let (folder, room) = (folder(), Room::new());
+    let server = Running::serve(folder.path());
+    for (behaviour, verdict) in
+        [("makes_up_an_id", "TOO_MANY_ERRORS: 11 faults"), ("speaks_as_its_opponent", "AGENT_ID_SPOOFING: spoke as")]
+    {
+        let [one, two] = game(&server.url, "food-catcher", r#"{"n_epochs": 30}"#);
+        let honest = play(&server.url, &[&two, "--agent", &crate::replay::example("food_catcher"), "--json"]);
+        let bot = play(&server.url, &[&one, "--agent", &room.agent(behaviour)]).ends();
+        assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behaviour}: {bot:#?}");
+        assert!(bot.stderr.contains(verdict), "{behaviour}: {bot:#?}");
+        assert_eq!(result(&honest.ends())["scores"][1]["utility"], 1, "{behaviour}");
     }
 }
 
