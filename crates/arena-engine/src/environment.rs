@@ -53,9 +53,12 @@ impl Environment {
         u64::from_le_bytes(self.random()) % bound.max(1)
     }
 
-    /// A UUID that is 74 random bits behind a time: nobody guesses it, and the store's indexes grow at one end.
+    /// A UUID of version 4 that is 74 random bits before a time: nobody guesses it, lists that show its first digits tell it
+    /// from others, and the store's indexes, which look at the time first, grow at one end.
     pub(crate) fn uuid(&self, now: Timestamp) -> uuid::Uuid {
-        Builder::from_unix_timestamp_millis(now.0.unsigned_abs(), &self.random()).into_uuid()
+        let mut bytes: [u8; 16] = self.random();
+        bytes[10..].copy_from_slice(&now.0.to_be_bytes()[2..]);
+        Builder::from_random_bytes(bytes).into_uuid()
     }
 
     pub(crate) fn session_id(&self, now: Timestamp) -> SessionId {

@@ -8,6 +8,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::audit::AuditNo;
 use crate::job::{WriteError, Writing};
 use crate::rows::{category_text, ending_text};
+use crate::sqlite::{BY_CODE, BY_ID};
 use crate::standings::user_no;
 use crate::users::{find_user, write_profile};
 use crate::writer::{insert_messages, insert_session};
@@ -67,14 +68,15 @@ impl SqliteStore {
 fn import_session(writing: &mut Writing<'_>, imported: &ImportedSession) -> Result<Taken, WriteError> {
     let ImportedSession { session, messages, import } = imported;
     let connection = writing.connection;
-    let exists = |sql: &str, key: String| -> Result<bool, rusqlite::Error> {
-        Ok(connection.prepare_cached(sql)?.query_row([key], |_| Ok(())).optional()?.is_some())
+    let exists = |table: &str, condition: &str, key: String| -> Result<bool, rusqlite::Error> {
+        let sql = format!("SELECT 1 FROM {table} WHERE {condition}");
+        Ok(connection.prepare_cached(&sql)?.query_row([key], |_| Ok(())).optional()?.is_some())
     };
-    if exists("SELECT 1 FROM sessions WHERE id = ?1", session.facts.id.to_string())? {
+    if exists("sessions", BY_ID, session.facts.id.to_string())? {
         return Ok(Taken::Known);
     }
     for invite in &session.facts.invites {
-        if exists("SELECT 1 FROM invites WHERE code = ?1", invite.to_string())? {
+        if exists("invites", BY_CODE, invite.to_string())? {
             return Ok(Taken::ForeignInvite);
         }
     }

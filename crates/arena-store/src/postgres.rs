@@ -217,7 +217,8 @@ impl PostgresStore {
         };
         let sql = format!(
             "SELECT {}, chat.idx, chat.at, operator.idx, operator.at FROM sessions s
-             LEFT JOIN {} chat ON true LEFT JOIN {} operator ON true WHERE s.id = $1",
+             LEFT JOIN {} chat ON true LEFT JOIN {} operator ON true
+             WHERE right(s.id, 12) = right($1, 12) AND s.id = $1",
             session_columns(),
             last(Channel::Chat(id)),
             last(Channel::Operator(id)),
@@ -235,7 +236,8 @@ impl PostgresStore {
     }
 
     pub(crate) async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
-        let sql = "SELECT s.id FROM invites i JOIN sessions s ON s.no = i.session WHERE i.code = $1";
+        let sql = "SELECT s.id FROM invites i JOIN sessions s ON s.no = i.session
+             WHERE i.made = right($1, 12) AND i.code = $1";
         let found = self.readers.query(sql, &[&invite.to_string()]).await?;
         let Some(row) = found.first() else { return Ok(None) };
         let id = row.text(0)?;

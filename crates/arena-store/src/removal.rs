@@ -10,6 +10,7 @@ use crate::audit::record;
 use crate::counts::Delta;
 use crate::hiding::erase;
 use crate::job::{WriteError, Writing};
+use crate::sqlite::BY_CODE;
 use crate::standings::{PARTICIPANTS, games_of, recount, user_no, write_career};
 use crate::{AuditEntry, CommitError, SessionNo, SqliteStore};
 
@@ -69,7 +70,7 @@ pub(crate) fn delete_session(
         return Ok(false);
     }
     connection.prepare_cached("DELETE FROM messages WHERE session = ?1")?.execute([no.0])?;
-    let mut forget = connection.prepare_cached("DELETE FROM invites WHERE code = ?1")?;
+    let mut forget = connection.prepare_cached(&format!("DELETE FROM invites WHERE {BY_CODE}"))?;
     for invite in &session.facts.invites {
         forget.execute([invite.to_string()])?;
     }

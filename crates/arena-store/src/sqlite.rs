@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0004_usage.sql"),
     include_str!("../migrations/sqlite/0005_scripts.sql"),
     include_str!("../migrations/sqlite/0006_unattended.sql"),
+    include_str!("../migrations/sqlite/0007_ids.sql"),
 ];
 
 /// The database in the data folder.
@@ -44,6 +45,12 @@ const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
 /// Most connections that are kept for the next readers; about as many as ever read at the same time.
 const IDLE_READERS: usize = 32;
+
+/// Finds a session by its id, `?1`, in the words of its index.
+pub(crate) const BY_ID: &str = "substr(id, -12) = substr(?1, -12) AND id = ?1";
+
+/// Finds an invite by its code, `?1`.
+pub(crate) const BY_CODE: &str = "made = substr(?1, -12) AND code = ?1";
 
 /// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
 const READ_BYTES: usize = 1024 * 1024;
@@ -140,7 +147,7 @@ impl SqliteStore {
     }
 
     pub(crate) async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
-        let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE id = ?1");
+        let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE {BY_ID}");
         self.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let mut rows = statement.query([id.to_string()])?;
@@ -165,10 +172,9 @@ impl SqliteStore {
 
     pub(crate) async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
         self.read(|connection| {
-            let id: Option<String> = connection
-                .prepare_cached("SELECT (SELECT id FROM sessions WHERE no = session) FROM invites WHERE code = ?1")?
-                .query_row([invite.to_string()], |row| row.get(0))
-                .optional()?;
+            let sql = format!("SELECT (SELECT id FROM sessions WHERE no = session) FROM invites WHERE {BY_CODE}");
+            let id: Option<String> =
+                connection.prepare_cached(&sql)?.query_row([invite.to_string()], |row| row.get(0)).optional()?;
             id.map(|id| id.parse().map_err(|error| StoreError::damaged(&id, error))).transpose()
         })
     }

@@ -430,7 +430,8 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
             facts.script.map(|script| script.to_string()),
             session.unattended.cast_signed(),
         ])?;
-    let mut insert = connection.prepare_cached("INSERT INTO invites (code, session) VALUES (?1, ?2)")?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO invites (made, code, session) VALUES (substr(?1, -12), ?1, ?2)")?;
     for invite in &facts.invites {
         insert.execute(params![invite.to_string(), no])?;
     }

@@ -1,5 +1,6 @@
 //! Names of agents and of tournaments.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,13 +13,31 @@ use uuid::Uuid;
 #[error("not an id (a UUID)")]
 pub(crate) struct NoId;
 
+/// The time in an id, which is behind its random part; in ids of older arenas (UUIDs of version 7), before it.
+fn time(id: Uuid) -> [u8; 6] {
+    let [a, b, c, d, e, f, .., g, h, i, j, k, l] = id.into_bytes();
+    if id.get_version_num() == 7 { [a, b, c, d, e, f] } else { [g, h, i, j, k, l] }
+}
+
 /// A newtype of a UUID, written in lower case, the later the greater.
 macro_rules! id {
     ($about:literal, $name:ident) => {
         #[doc = $about]
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ToSchema)]
         #[schema(value_type = String, format = "uuid", example = "018f6b2e-0000-7000-8000-00000000abcd")]
         pub(crate) struct $name(pub(crate) Uuid);
+
+        impl Ord for $name {
+            fn cmp(&self, other: &$name) -> Ordering {
+                (time(self.0), self.0).cmp(&(time(other.0), other.0))
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &$name) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
 
         impl FromStr for $name {
             type Err = NoId;
@@ -52,3 +71,21 @@ macro_rules! id {
 
 id!("An agent that this server keeps.", AgentId);
 id!("A tournament that this server plays or has played.", TournamentId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_id_is_the_greater_whichever_end_its_time_is_at() {
+        let ids = [
+            "018f6b2e-0000-7fff-bfff-ffffffffffff",
+            "018f6b2e-0001-7000-8000-000000000000",
+            "ffffffff-ffff-4fff-bfff-018f6b2e0002",
+            "00000000-0000-4000-8000-018f6b2e0003",
+            "018f6b2e-0004-7000-8000-000000000000",
+        ];
+        let ids: Vec<AgentId> = ids.iter().map(|id| id.parse().expect("an id")).collect();
+        assert!(ids.is_sorted(), "{ids:?}");
+    }
+}

@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use maud::html;
 use serde_json::value::RawValue;
 
-use super::layout::{Page, Place, tail};
+use super::layout::{Page, Place, short};
 use super::seen::{Heard, Seen};
 use super::sessions::{ending, heading};
 use super::{GUARDS, PageResult, Visit, answer};
@@ -49,7 +49,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         (ending(&seen, &profiles, None))
     };
-    let title = format!("{} …{}, replayed", seen.challenge_type, tail(&seen.id));
+    let title = format!("{} {}, replayed", seen.challenge_type, short(&seen.id));
     Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
 }
 

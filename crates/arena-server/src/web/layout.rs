@@ -149,7 +149,24 @@ pub(super) fn badge(status: Status) -> Markup {
     html! { span.badge.{ "is-" (status.as_str()) } { (status.as_str()) } }
 }
 
-/// The last characters of an invite, by which players of a session can be told apart: the first come from the clock.
-pub(super) fn tail(invite: &str) -> &str {
-    invite.char_indices().nth_back(5).map_or(invite, |(at, _)| &invite[at..])
+/// The characters of an id by which people tell it from others: the first eight; of a UUID that begins with a time (version 7,
+/// as older arenas made them), the last six.
+pub(super) fn short(id: &str) -> String {
+    match (id.get(..8), id.get(14..15), id.get(30..)) {
+        (_, Some("7"), Some(end)) => format!("…{end}"),
+        (Some(begin), ..) => format!("{begin}…"),
+        _ => id.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_shortened_to_what_differs() {
+        assert_eq!(short("2f9d0c4e-7a1b-4c3d-9e5f-019123456789"), "2f9d0c4e…");
+        assert_eq!(short("018f6b2e-0000-7000-8000-00000000abcd"), "…00abcd");
+        assert_eq!(short("psi"), "psi");
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arena_model::{Channel, ContentHash, Ending, Phase, Session, Timestamp, UserId};
 use futures_util::FutureExt;
 
+use super::connection::DELETE_INVITES;
 use super::standings::{recount, write_career};
 use super::text::encode;
 use super::users::user_no;
@@ -151,7 +152,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
     }
     client.execute("DELETE FROM messages WHERE session = $1", &[&no.0]).await?;
     let codes: Vec<String> = session.facts.invites.iter().map(ToString::to_string).collect();
-    client.execute("DELETE FROM invites WHERE code = ANY($1)", &[&codes]).await?;
+    client.execute(DELETE_INVITES, &[&codes]).await?;
     client.execute("UPDATE endings SET session = 0 WHERE session = $1", &[&no.0]).await?;
     writing.effects.delta.add(no.0, &session.facts.challenge, session.status(), -1);
     writing.news.add_session(session.facts.id);

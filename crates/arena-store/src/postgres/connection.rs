@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0001_arena.sql"),
     include_str!("../../migrations/postgres/0002_nodes.sql"),
     include_str!("../../migrations/postgres/0003_unattended.sql"),
+    include_str!("../../migrations/postgres/0004_ids.sql"),
 ];
 
 /// What arenas lock, together or alone: this number, and with it the hash of the schema's name, so that two arenas can be in one
@@ -527,6 +528,11 @@ statements! {
              $6::bool");
 }
 
+/// Deletes invites by their codes. Each is looked up by the index, whatever the planner takes the table's size for.
+pub(super) const DELETE_INVITES: &str = "DELETE FROM invites WHERE ctid = ANY (ARRAY(
+         SELECT f.ctid FROM unnest($1::text[]) AS w (code) CROSS JOIN LATERAL
+         (SELECT ctid FROM invites i WHERE i.made = right(w.code, 12) AND i.code = w.code LIMIT 1) f))";
+
 statements! {
     /// What batches run, prepared once for each connection.
     Statements:
@@ -538,9 +544,11 @@ statements! {
     find_careers: "SELECT u.id, u.no, c.session, c.standings FROM users u
          LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = ANY($1)";
     /// Which of these ids sessions have.
-    find_ids: "SELECT id FROM sessions WHERE id = ANY($1)";
+    find_ids: "SELECT f.id FROM unnest($1::text[]) AS w (id) CROSS JOIN LATERAL
+         (SELECT id FROM sessions s WHERE right(s.id, 12) = right(w.id, 12) AND s.id = w.id LIMIT 1) f";
     /// Which of these invites sessions have.
-    find_codes: "SELECT code FROM invites WHERE code = ANY($1)";
+    find_codes: "SELECT f.code FROM unnest($1::text[]) AS w (code) CROSS JOIN LATERAL
+         (SELECT code FROM invites i WHERE i.made = right(w.code, 12) AND i.code = w.code LIMIT 1) f";
     insert_sessions: "INSERT INTO sessions (no, status, type, version, wake_at, created_at, ended_at, ending, category,
              deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage, script,
              unattended)
@@ -572,7 +580,7 @@ statements! {
     insert_endings: "INSERT INTO endings (n, session) SELECT * FROM unnest($1::int8[], $2::int8[])";
     delete_sessions: "DELETE FROM sessions WHERE no = ANY($1)";
     delete_messages: "DELETE FROM messages WHERE session = ANY($1)";
-    delete_invites: "DELETE FROM invites WHERE code = ANY($1)";
+    delete_invites: DELETE_INVITES;
     add_counts: "INSERT INTO session_counts AS c (block, type, status, n)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[])
          ON CONFLICT (block, type, status) DO UPDATE SET n = c.n + excluded.n";

@@ -12,6 +12,7 @@ use arena_store::{
 use serde_json::json;
 
 mod administration;
+mod ids;
 mod leagues;
 mod place;
 mod postgres_only;
