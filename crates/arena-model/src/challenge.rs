@@ -42,6 +42,37 @@ pub struct ChallengeMetadata {
     pub url: Option<String>,
 }
 
+/// A challenge type as players and creators of sessions are told of it: the `ChallengeInfo` of the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct ChallengeInfo<'c> {
+    /// Its rules, for people and agents.
+    #[serde(flatten)]
+    #[schema(value_type = ChallengeMetadata)]
+    pub metadata: Cow<'c, ChallengeMetadata>,
+    /// The options that the creator of a session may choose.
+    #[schema(value_type = [ChallengeOption])]
+    pub options: Cow<'c, [ChallengeOption]>,
+}
+
+impl<'c> ChallengeInfo<'c> {
+    /// The challenge type with the arena's options.
+    pub fn of_type(challenge: &'c dyn ChallengeType) -> ChallengeInfo<'c> {
+        let metadata = Cow::Borrowed(challenge.metadata());
+        ChallengeInfo { metadata, options: Cow::Borrowed(challenge.options()) }
+    }
+
+    /// The challenge type as a session with these options plays it.
+    pub fn of_session(challenge: &'c dyn ChallengeType, options: &Value) -> ChallengeInfo<'c> {
+        let mut choices = Cow::Borrowed(challenge.options());
+        for (at, choice) in challenge.options().iter().enumerate() {
+            if let Some(value) = options.get(&*choice.name).filter(|value| **value != choice.default) {
+                choices.to_mut()[at].default = value.clone();
+            }
+        }
+        ChallengeInfo { metadata: challenge.metadata_with(options), options: choices }
+    }
+}
+
 /// An action that players of a challenge have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Method {
@@ -63,7 +94,7 @@ pub struct ChallengeOption {
     #[serde(rename = "type")]
     #[schema(rename = "type")]
     pub kind: &'static str,
-    /// What it is here, unless somebody chooses.
+    /// Its value unless the creator of the session chooses another; in what is told of a session, its value there.
     pub default: Value,
     /// The least value, where there is one that doesn't depend on other options; of an array, each item's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,6 +184,16 @@ pub trait ChallengeType: Send + Sync {
 
     /// What is told about it.
     fn metadata(&self) -> &ChallengeMetadata;
+
+    /// What is told about a session with these options, which come from [`ChallengeType::resolve`].
+    fn metadata_with(&self, options: &Value) -> Cow<'_, ChallengeMetadata> {
+        let mut metadata = Cow::Borrowed(self.metadata());
+        let players = self.seats(options);
+        if players != metadata.players {
+            metadata.to_mut().players = players;
+        }
+        metadata
+    }
 
     /// The options that whoever creates a session may choose, with what they are here.
     fn options(&self) -> &[ChallengeOption] {
@@ -288,6 +329,14 @@ impl<R: Rules> ChallengeType for Builtin<R> {
 
     fn metadata(&self) -> &ChallengeMetadata {
         &self.metadata
+    }
+
+    fn metadata_with(&self, options: &Value) -> Cow<'_, ChallengeMetadata> {
+        if options.as_object() == Some(&self.options) {
+            return Cow::Borrowed(&self.metadata);
+        }
+        // A session of an older arena may have options that there are none of any more.
+        Self::parse(options).map_or(Cow::Borrowed(&self.metadata), |options| Cow::Owned(R::metadata(&options)))
     }
 
     fn options(&self) -> &[ChallengeOption] {

@@ -22,8 +22,8 @@ mod user;
 mod view;
 
 pub use challenge::{
-    Author, Builtin, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError, RestoreError, Rules,
-    Setting, SettingRange,
+    Author, Builtin, ChallengeInfo, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError,
+    RestoreError, Rules, Setting, SettingRange,
 };
 pub use game::{
     Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, Offer, Rejected, Setup, TimeLimits,

@@ -92,9 +92,10 @@ struct StateView<'s> {
     scores: &'s [Score],
     /// The invites of those who have joined, by seat.
     players: Vec<String>,
-    /// Users by invite. Empty until the end.
+    /// Users by invite, in the order of `players`. Empty until the end.
+    #[serde(serialize_with = "in_order")]
     #[schema(value_type = BTreeMap<String, UserId>)]
-    player_identities: BTreeMap<String, &'s UserId>,
+    player_identities: Vec<(String, &'s UserId)>,
     /// What players did to each other; there from the end on, if they did anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [AttributionView], required = false)]
@@ -139,9 +140,16 @@ pub struct GameEndedView<'s> {
     #[serde(flatten)]
     #[schema(value_type = StateView)]
     state: StateView<'s>,
-    /// Those of `playerIdentities`.
+    /// Those of `playerIdentities`, in the same order.
+    #[serde(serialize_with = "in_order")]
     #[schema(value_type = BTreeMap<String, UserProfile>)]
-    profiles: &'s BTreeMap<UserId, UserProfile>,
+    profiles: Vec<(&'s UserId, &'s UserProfile)>,
+}
+
+/// Serializes pairs as an object whose keys keep the order of the list. Clients read its values by their position, beside the
+/// scores, which are by seat.
+fn in_order<S: Serializer, K: Serialize, V: Serialize>(pairs: &[(K, V)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
 /// A session as `viewer` may see it.
@@ -244,8 +252,20 @@ fn state_view(session: &Session, told: Told, shows_scores: bool) -> StateView<'_
 
 /// What is announced of a session that has ended; `None` while it hasn't. `profiles` are those of [`identities`].
 pub fn game_ended<'s>(session: &'s Session, profiles: &'s BTreeMap<UserId, UserProfile>) -> Option<GameEndedView<'s>> {
-    (session.status() == Status::Ended)
-        .then(|| GameEndedView { state: state_view(session, Told::Ending, true), profiles })
+    if session.status() != Status::Ended {
+        return None;
+    }
+    let state = state_view(session, Told::Ending, true);
+    let mut known: Vec<(&UserId, &UserProfile)> = Vec::new();
+    for (_, user) in &state.player_identities {
+        // One user may hold several seats; an object has each key once.
+        if let Some(found) =
+            profiles.get_key_value(*user).filter(|(user, _)| known.iter().all(|(other, _)| other != user))
+        {
+            known.push(found);
+        }
+    }
+    Some(GameEndedView { state, profiles: known })
 }
 
 /// Everybody whose identity is visible in these sessions.

@@ -20,12 +20,6 @@ pub(crate) fn json_with(status: StatusCode, text: impl Into<Body>) -> Response {
     response
 }
 
-/// The answer with the number of items on all pages, where the body is a bare list.
-pub(crate) fn with_total(mut response: Response, total: u64) -> Response {
-    response.headers_mut().insert("x-total-count", HeaderValue::from(total));
-    response
-}
-
 /// The JSON text of what a client may see.
 pub(crate) fn to_text(value: &impl Serialize) -> String {
     // Most answers are a session or less; growing to that by doubling would copy them several times.

@@ -86,7 +86,7 @@ const PROOF: [&str; 3] = ["publicKey", "signature", "timestamp"];
 /// # Errors
 /// 400 if a field is missing or of another type, 401 if what it says can't be or is too old.
 pub(crate) fn parse_proof(fields: &Fields, now: Timestamp) -> ApiResult<Proof> {
-    if PROOF.iter().any(|name| !fields.has(name)) {
+    if PROOF.iter().any(|name| fields.find(name).is_none_or(|value| value == "")) {
         let text = "publicKey, signature, and timestamp are required";
         return Err(ApiError::bad_request("MISSING_FIELD", text));
     }

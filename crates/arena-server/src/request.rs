@@ -27,6 +27,7 @@ pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// A request without a body that counts: its query, parsed and limited.
 pub(crate) struct Get {
+    pub(crate) uri: Uri,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     /// Where it came from; unknown only in tests that call the router without a socket.
@@ -54,7 +55,9 @@ impl FromRequestParts<Arena> for Get {
     async fn from_request_parts(parts: &mut Parts, arena: &Arena) -> Result<Self, ApiError> {
         let address = admit(&parts.extensions, arena)?;
         let params = path_params(parts).await?;
-        Ok(Get { query: Query::parse(&parts.uri)?, headers: std::mem::take(&mut parts.headers), address, params })
+        let query = Query::parse(&parts.uri)?;
+        let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
+        Ok(Get { uri, query, headers, address, params })
     }
 }
 
@@ -346,11 +349,15 @@ impl Query {
         self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     }
 
-    /// `limit` and `offset` of a page: 0 and junk are the default, more than 100 is 100.
+    /// `offset` and `limit` of a page: 0 and junk are the default, more than 100 is 100.
     pub(crate) fn page(&self, default_limit: usize) -> (u64, usize) {
-        let limit =
-            self.number("limit").filter(|limit| *limit > 0).map_or(default_limit, |limit| limit.min(100) as usize);
-        (self.number("offset").unwrap_or(0), limit)
+        let (offset, limit) = self.window();
+        (offset, limit.map_or(default_limit, |limit| limit.min(100) as usize))
+    }
+
+    /// `offset` and `limit` of a part of a list that is whole unless a limit is given; 0 and junk are none.
+    pub(crate) fn window(&self) -> (u64, Option<u64>) {
+        (self.number("offset").unwrap_or(0), self.number("limit").filter(|limit| *limit > 0))
     }
 }
 
@@ -391,6 +398,11 @@ impl Fields {
     /// A text that has to be there.
     pub(crate) fn text(&self, name: &str) -> Result<&str, ApiError> {
         self.find_text(name)?.ok_or_else(|| ApiError::missing(name))
+    }
+
+    /// A text that has to be there and isn't empty: what names something.
+    pub(crate) fn filled(&self, name: &str) -> Result<&str, ApiError> {
+        self.find_text(name)?.filter(|text| !text.is_empty()).ok_or_else(|| ApiError::missing(name))
     }
 
     /// A text that may be left out, but isn't null.

@@ -418,6 +418,6 @@ fn cors() -> CorsLayer {
             HeaderName::from_static("mcp-method"),
             HeaderName::from_static("mcp-name"),
         ])
-        .expose_headers([header::RETRY_AFTER, HeaderName::from_static("x-total-count")])
+        .expose_headers([header::RETRY_AFTER, header::LINK, routes::TOTAL])
         .max_age(Duration::from_secs(24 * 60 * 60))
 }

@@ -1,5 +1,6 @@
 //! Sessions that differ in nothing but a secret.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arena_model::{
@@ -29,6 +30,10 @@ impl ChallengeType for WithSecret {
 
     fn metadata(&self) -> &ChallengeMetadata {
         self.challenge.metadata()
+    }
+
+    fn metadata_with(&self, options: &Value) -> Cow<'_, ChallengeMetadata> {
+        self.challenge.metadata_with(options)
     }
 
     fn options(&self) -> &[ChallengeOption] {

@@ -23,6 +23,19 @@ pub(crate) struct Paging {
     offset: Option<u64>,
 }
 
+/// `limit` and `offset` of a list that is whole unless a limit is given.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "`Query::window` reads them; this is their description")]
+pub(crate) struct Part {
+    /// Most items in the answer. All, if it isn't there or isn't a whole number from 1 on.
+    #[param(minimum = 1, example = 10)]
+    limit: Option<u64>,
+    /// Items to pass over. What isn't a whole number from 0 on is 0.
+    #[param(minimum = 0, example = 0)]
+    offset: Option<u64>,
+}
+
 /// `from`, which says who asks, where a name will do.
 pub(crate) struct Sender;
 

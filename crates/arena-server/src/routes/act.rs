@@ -16,7 +16,7 @@ use crate::request::Post;
 #[expect(dead_code, reason = "read by hand; this is its description")]
 struct Action {
     /// The session.
-    #[schema(example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    #[schema(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     challenge_id: String,
     /// The name of one of the `methods` of the challenge type.
     #[schema(example = "guess")]
@@ -57,7 +57,7 @@ struct Acted {
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
-    let session = fields.text("challengeId")?;
+    let session = fields.filled("challengeId")?;
     let content = fields.content(arena.settings.limits.message_bytes)?.to_owned();
     let method = fields.find_text("messageType")?.map(str::to_owned);
     let caller = request.caller(&arena).await?;

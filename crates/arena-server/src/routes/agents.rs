@@ -167,7 +167,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
             if named.is_some() && name.is_some() {
                 return Err(ApiError::bad_request("INVALID_FIELD", "name is said twice: in the query and in the body"));
             }
-            (Some(fields.text("url")?.to_owned()), named.or(name))
+            (Some(fields.filled("url")?.to_owned()), named.or(name))
         }
         false => (None, name),
     };

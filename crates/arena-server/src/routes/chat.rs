@@ -17,7 +17,7 @@ use crate::request::Post;
 #[expect(dead_code, reason = "read by hand; this is its description")]
 struct Said {
     /// The session.
-    #[schema(example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    #[schema(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     channel: String,
     /// The text.
     #[schema(example = "hello")]
@@ -55,7 +55,7 @@ struct Sent {
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
-    let channel = fields.text("channel")?;
+    let channel = fields.filled("channel")?;
     let content = fields.content(arena.settings.limits.message_bytes)?.to_owned();
     let to = fields.find_text("to")?.map(Party::from_wire);
     let caller = request.caller(&arena).await?;

@@ -33,7 +33,7 @@ pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> Api
 #[schema(example = json!({ "inviteId": "inv_018f6b2e-0000-7000-8000-00000000abcd" }))]
 #[expect(dead_code, reason = "read by hand; this is its description")]
 struct Offer {
-    #[schema(rename = "inviteId")]
+    #[schema(min_length = 1, rename = "inviteId")]
     invite: String,
     /// Whose `Idempotency-Key` it is.
     #[schema(extensions(("x-mode" = json!("standalone"))))]
@@ -56,7 +56,7 @@ struct Offered {
         (status = 404, description = "`INVITE_NOT_FOUND`: there is no such invite."),
         (status = 409, description = "`INVITE_ALREADY_USED`: its player has joined, or it has been offered before.")))]
 pub(crate) async fn announce_invite(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let text = request.fields()?.text("inviteId")?;
+    let text = request.fields()?.filled("inviteId")?;
     let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;
     let respond = Box::new(|_: &arena_engine::Written<'_>| r#"{"success":true}"#.to_owned());
     match arena.engine.announce(invite, request.once_for_anybody(&arena)?, respond).await {

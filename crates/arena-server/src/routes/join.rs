@@ -2,7 +2,7 @@
 
 use arena_engine::{EngineError, Join, Once, Written};
 use arena_identity::SessionKey;
-use arena_model::{ChallengeMetadata, InviteCode, SessionId, UserId};
+use arena_model::{ChallengeInfo, InviteCode, SessionId, UserId};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,7 +20,7 @@ use crate::request::{Fields, Post};
 #[expect(dead_code, reason = "read by hand; this is its description")]
 struct JoinRequest {
     /// The code of the seat.
-    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
+    #[schema(min_length = 1, example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
     invite: String,
     /// Who the player is beyond this game; shown after its end. Scores are kept under it.
     #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
@@ -45,8 +45,8 @@ struct Joined<'j> {
     #[serde(rename = "ChallengeID")]
     id: SessionId,
     #[serde(rename = "ChallengeInfo")]
-    #[schema(value_type = ChallengeMetadata)]
-    info: &'j ChallengeMetadata,
+    #[schema(value_type = ChallengeInfo)]
+    info: ChallengeInfo<'j>,
     /// The key to the seat: says from now on whose requests they are. Never here, since what is here is stored: [`with_key`]
     /// writes it.
     #[serde(rename = "sessionKey", skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ struct Joined<'j> {
         (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
 pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
-    let invite = fields.text("invite")?;
+    let invite = fields.filled("invite")?;
     match &arena.auth {
         None => join_by_name(&arena, &request, fields, invite).await,
         Some(auth) => join_by_proof(&arena, auth, &request, fields, invite).await,
@@ -108,7 +108,9 @@ fn parse(invite: &str) -> ApiResult<InviteCode> {
 
 async fn take_seat(arena: &Arena, join: Join, once: Option<Once>) -> ApiResult<String> {
     let respond = Box::new(|written: &Written<'_>| {
-        to_text(&Joined { id: written.session.facts.id, info: written.challenge.metadata(), key: None })
+        let facts = &written.session.facts;
+        let info = ChallengeInfo::of_session(written.challenge, &facts.options);
+        to_text(&Joined { id: facts.id, info, key: None })
     });
     Ok(arena.engine.join(join, once, respond).await?)
 }

@@ -2,50 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{ChallengeMetadata, ChallengeOption, ChallengeType};
+use arena_model::ChallengeInfo;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Get;
 
-/// A challenge type, as whoever sets up a session needs to know it.
-#[derive(Serialize, ToSchema)]
-struct OfferedChallenge<'c> {
-    #[serde(flatten)]
-    metadata: &'c ChallengeMetadata,
-    /// The options that whoever creates a session may choose.
-    #[schema(value_type = [ChallengeOption])]
-    options: &'c [ChallengeOption],
-}
-
-impl<'c> OfferedChallenge<'c> {
-    fn of(challenge: &'c dyn ChallengeType) -> OfferedChallenge<'c> {
-        OfferedChallenge { metadata: challenge.metadata(), options: challenge.options() }
-    }
-}
-
 /// What can be played: challenge types by name.
 #[utoipa::path(get, path = "/api/metadata", tag = "challenges",
-    responses((status = 200, body = BTreeMap<String, OfferedChallenge<'static>>, description = "By name, such as `psi`.")))]
+    responses((status = 200, body = BTreeMap<String, ChallengeInfo<'static>>, description = "By name, such as `psi`.")))]
 pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let challenges = arena.engine.challenges();
-    let all: BTreeMap<&str, OfferedChallenge<'_>> =
-        challenges.iter().map(|(id, challenge)| (id.as_str(), OfferedChallenge::of(&**challenge))).collect();
+    let all: BTreeMap<&str, ChallengeInfo<'_>> =
+        challenges.iter().map(|(id, challenge)| (id.as_str(), ChallengeInfo::of_type(&**challenge))).collect();
     Ok(json(to_text(&all)))
 }
 
 /// One challenge type.
 #[utoipa::path(get, path = "/api/metadata/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type.", example = "psi")),
-    responses((status = 200, body = OfferedChallenge<'static>, description = "Its rules, for people and agents."),
+    responses((status = 200, body = ChallengeInfo<'static>, description = "Its rules, for people and agents."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn find_metadata(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenges = arena.engine.challenges();
     let challenge = challenges.get(request.param("name"));
     let challenge = challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?;
-    Ok(json(to_text(&OfferedChallenge::of(&**challenge))))
+    Ok(json(to_text(&ChallengeInfo::of_type(&**challenge))))
 }

@@ -1,17 +1,17 @@
-//! `/api/scoring…`: leaderboards, by pages. `/api/stats`: how much has been played.
+//! `/api/scoring…`: leaderboards. `/api/stats`: how much has been played.
 
 use std::collections::BTreeMap;
 
 use arena_model::{Board, Order, ScoringEntry, UserProfile};
-use arena_store::Page;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::{json, to_text, with_total};
+use super::rows::{self, Source};
+use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::openapi::Paging;
+use crate::openapi::Part;
 use crate::request::Get;
 
 /// How boards are sorted.
@@ -28,7 +28,7 @@ struct Sorted {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LeaderboardEntry)]
-struct Row {
+pub(super) struct Row {
     player_id: String,
     #[serde(flatten)]
     entry: ScoringEntry,
@@ -55,27 +55,25 @@ impl From<(UserProfile, ScoringEntry)> for Row {
 }
 
 /// The global board.
-#[utoipa::path(get, path = "/api/scoring", tag = "scoring", params(Sorted, Paging),
-    responses((status = 200, body = [Row], description = "A page of 100, unless `limit` says otherwise.",
-            headers(("x-total-count" = u64, description = "Players on all pages."))),
+#[utoipa::path(get, path = "/api/scoring", tag = "scoring", params(Sorted, Part),
+    responses((status = 200, body = [Row], description = "All players of the board, unless there is a `limit`.",
+            headers(("x-total-count" = u64, description = "Players on all pages."),
+                ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288)."))),
         (status = 400, description = "`INVALID_SORT`: the board has no such metric.")))]
 pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
     let boards = if arena.engine.scoring().has_global() { vec![Board::Global] } else { Vec::new() };
-    let Some((board, order)) = orders(&arena, boards, request.query.get("sort"))?.pop() else {
-        return Ok(with_total(json("[]"), 0));
-    };
-    let (offset, limit) = request.query.page(100);
-    let page = read(&arena, &board, order, offset, limit).await?;
-    Ok(with_total(json(to_text(&page.items)), page.total))
+    let board = orders(&arena, boards, request.query.get("sort"))?.pop();
+    rows::list(arena, &request, board.map(|(board, order)| Source::Board(board, order))).await
 }
 
 /// The boards of one challenge type, or with `strategy` one of them.
 #[utoipa::path(get, path = "/api/scoring/{name}", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type.", example = "psi"),
-        ("strategy" = Option<String>, Query, description = "This board only.", example = "average"), Sorted, Paging),
+        ("strategy" = Option<String>, Query, description = "This board only.", example = "average"), Sorted, Part),
     responses((status = 200, body = BTreeMap<String, Vec<Row>>,
-            description = "By strategy, a page of 100 each, unless `limit` says otherwise.",
-            headers(("x-total-count" = u64, description = "Players on all pages of the longest board."))),
+            description = "By strategy, in the order of the arena's settings: all players of each board, unless there is a `limit`.",
+            headers(("x-total-count" = u64, description = "Players on all pages of the longest board."),
+                ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288)."))),
         (status = 400, description = "
             `INVALID_SORT`: none of the boards has such a metric.
             `UNKNOWN_STRATEGY`: the challenge type isn't scored by it."),
@@ -97,17 +95,12 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
         let text = format!("{challenge} isn't scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
         return Err(ApiError::bad_request("UNKNOWN_STRATEGY", text));
     }
-    let (offset, limit) = request.query.page(100);
-    let mut lists = BTreeMap::new();
-    let mut longest = 0;
-    for (board, order) in orders(&arena, boards, request.query.get("sort"))? {
-        let page = read(&arena, &board, order, offset, limit).await?;
-        longest = longest.max(page.total);
-        if let Board::Of { strategy, .. } = board {
-            lists.insert(strategy, page.items);
-        }
-    }
-    Ok(with_total(json(to_text(&lists)), longest))
+    let boards = orders(&arena, boards, request.query.get("sort"))?;
+    let named = boards.into_iter().filter_map(|(board, order)| match board {
+        Board::Of { strategy, .. } => Some((strategy, Source::Board(board, order))),
+        Board::Global => None,
+    });
+    rows::lists(arena, &request, named.collect()).await
 }
 
 /// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.
@@ -130,11 +123,6 @@ pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> A
         .filter_map(|board| Some((order(&board)?, board)))
         .map(|(order, board)| (board, order))
         .collect())
-}
-
-async fn read(arena: &Arena, board: &Board, order: Order, offset: u64, limit: usize) -> ApiResult<Page<Row>> {
-    let page = arena.engine.list_board(board, order, offset, limit).await?;
-    Ok(Page { items: page.items.into_iter().map(Row::from).collect(), total: page.total })
 }
 
 /// How much has been played.

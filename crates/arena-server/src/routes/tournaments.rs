@@ -286,7 +286,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
 /// What somebody wants to be played.
 fn read_order(fields: &Fields) -> ApiResult<Order> {
     let invalid = |text: String| ApiError::bad_request("INVALID_FIELD", text);
-    let game = fields.text("game")?;
+    let game = fields.filled("game")?;
     let game = arena_catalogue::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
     let name = fields.find_text("name")?;
     if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(steers)) {

@@ -17,7 +17,7 @@ use crate::request::{Fields, Post};
 #[expect(dead_code, reason = "read by hand; this is its description")]
 struct Spent {
     /// The session.
-    #[schema(example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    #[schema(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     challenge_id: String,
     /// Tokens of the question, those from a cache included.
     #[schema(maximum = 1_000_000_000, example = 1200)]
@@ -58,7 +58,7 @@ struct Spent {
             `SESSION_ENDED`: the session is over, and what is told of it stays as it is.")))]
 pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> ApiResult {
     let fields = request.fields()?;
-    let session = fields.text("challengeId")?;
+    let session = fields.filled("challengeId")?;
     let report = read(fields)?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;

@@ -11,34 +11,34 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::list::SessionPage;
+use super::rows;
 
-use crate::answer::{json, to_text, with_total};
+use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
-use crate::openapi::{OnceKey, Paging, Sender};
+use crate::openapi::{OnceKey, Paging, Part, Sender};
 use crate::request::{Fields, Get, Post};
 
 /// Most users that one request may name.
 const MOST_IDS: usize = 1000;
 
 /// All users, in the order in which they became known.
-#[utoipa::path(get, path = "/api/users", tag = "users", params(Paging),
-    responses((status = 200, body = [UserProfile], description = "A page of 100, unless `limit` says otherwise.",
-        headers(("x-total-count" = u64, description = "Users on all pages.")))))]
+#[utoipa::path(get, path = "/api/users", tag = "users", params(Part),
+    responses((status = 200, body = [UserProfile], description = "All, unless there is a `limit`.",
+        headers(("x-total-count" = u64, description = "Users on all pages."),
+            ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288).")))))]
 pub(crate) async fn list_users(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (offset, limit) = request.query.page(100);
-    let page = arena.engine.list_users(offset, limit).await?;
-    Ok(with_total(json(to_text(&page.items)), page.total))
+    rows::list(arena, &request, Some(rows::Source::Users)).await
 }
 
 /// Several users at once.
 #[utoipa::path(get, path = "/api/users/batch", tag = "users",
-    params(("ids" = String, Query, description = "Their ids, with commas between: at most 100.", example = "ada,bob", min_length = 1)),
+    params(("ids" = String, Query, description = "Their ids, with commas between: at most 1000.", example = "ada,bob", min_length = 1)),
     responses((status = 200, body = BTreeMap<String, UserProfile>, description = "Those that are known, by their ids."),
         (status = 400, description = "
             `MISSING_FIELD`: no `ids`.
-            `TOO_MANY_IDS`: more than 100.")))]
+            `TOO_MANY_IDS`: more than 1000.")))]
 pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiResult {
     let ids = request.query.get("ids").filter(|ids| !ids.is_empty());
     let ids = ids.ok_or_else(|| ApiError::bad_request("MISSING_FIELD", "ids query parameter is required"))?;

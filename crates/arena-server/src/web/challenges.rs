@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arena_engine::Create;
-use arena_model::{Board, ChallengeMetadata, ChallengeType, Status, Viewer};
+use arena_model::{Board, ChallengeType, Status, Viewer};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -184,7 +184,10 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     };
     let house = match form.fields.get("against") {
         None => None,
-        Some("house") => Some(kept(&arena, name, metadata)?),
+        Some("house") => {
+            let seats = challenge.resolve(&options).map_or(metadata.players, |options| challenge.seats(&options));
+            Some(kept(&arena, name, seats)?)
+        }
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be: house").into()),
     };
     let create = Create { challenge: name.to_owned(), options };
@@ -216,14 +219,14 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
 }
 
 /// The house, with places for all seats of a session but one.
-fn kept<'a>(arena: &'a Arena, name: &str, metadata: &ChallengeMetadata) -> PageResult<(&'a House, Places)> {
+fn kept<'a>(arena: &'a Arena, name: &str, seats: usize) -> PageResult<(&'a House, Places)> {
     let house = arena.house.get().filter(|house| house.plays(name));
     let house = house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no bots that play this"))?;
     let busy = || {
         let text = "all bots of the house are playing; try again when a game is over";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text)
     };
-    let places = house.reserve(metadata.players.saturating_sub(1)).ok_or_else(busy)?;
+    let places = house.reserve(seats.saturating_sub(1)).ok_or_else(busy)?;
     Ok((house, places))
 }
 

@@ -39,7 +39,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let id = session.facts.id;
     let challenges = arena.engine.challenges();
     let challenge = challenges.get(&session.facts.challenge);
-    let metadata = challenge.map(|challenge| challenge.metadata());
+    let metadata = challenge.map(|challenge| challenge.metadata_with(&session.facts.options));
+    let metadata = metadata.as_deref();
     let path = format!("/play/{invite}");
     let log = async |channel, name| Log::read(&arena, channel, viewer, visit.query.number(name)).await;
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);

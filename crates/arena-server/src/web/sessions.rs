@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::board::user_path;
-use super::layout::{Page, Place, badge, cut, moment, shown, tail, time};
+use super::layout::{Page, Place, badge, cut, explained, moment, short, shown, time};
 use super::seen::{Heard, Seen};
 use super::{PageResult, Visit, answer, with_query};
 use crate::arena::Arena;
@@ -61,7 +61,7 @@ impl SessionTable {
                 tbody {
                     @for session in &self.sessions {
                         tr {
-                            td { a href={ "/sessions/" (session.id) } { (session.challenge_type) " " code { "…" (tail(&session.id)) } } }
+                            td { a href={ "/sessions/" (session.id) } { (session.challenge_type) " " code { (short(&session.id)) } } }
                             td { (badge(session.status())) @if session.state.abandoned { " " span.soft { "broken off" } } }
                             td { (self.players(session)) }
                             td.number { (scores(session.state.scores.iter().map(|score| score.security))) }
@@ -254,6 +254,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
     let seen = Seen::by(&session, Viewer::Nobody);
     let profiles = arena.engine.profiles([&*session]).await?;
+    let challenges = arena.engine.challenges();
     let path = format!("/sessions/{id}");
     let log = async |channel, name| Log::read(&arena, channel, Viewer::Nobody, visit.query.number(name)).await;
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
@@ -271,12 +272,13 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (chat.list("chat", &seen, &visit, &path))
             }
         }
+        @if let Some(challenge) = challenges.get(&seen.challenge_type) {
+            details { summary { "Rules" } div.prose.rules { (explained(&challenge.metadata_with(&seen.options).prompt)) } }
+        }
         (deal(&seen))
     };
-    Ok(answer(
-        &Page::new(&format!("{} …{}", seen.challenge_type, tail(&seen.id)), Place::Elsewhere, body)
-            .with_script("session.js"),
-    ))
+    let title = format!("{} {}", seen.challenge_type, short(&seen.id));
+    Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_script("session.js")))
 }
 
 /// What the session is, and who sits where. The script reads from here what it needs to know.

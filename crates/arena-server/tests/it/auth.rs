@@ -179,7 +179,10 @@ fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
     for at in [0, 20, 24, 50, 87] {
         row("tampered key", with("publicKey", flipped("publicKey", at)), INVALID);
     }
-    for junk in [String::new(), "junk".to_owned(), "zz".repeat(64), "00".repeat(64), "ff".repeat(64), "é".repeat(64)] {
+    for name in ["publicKey", "signature"] {
+        row("empty", with(name, json!("")), required);
+    }
+    for junk in ["junk".to_owned(), "zz".repeat(64), "00".repeat(64), "ff".repeat(64), "é".repeat(64)] {
         row("no signature", with("signature", json!(junk)), INVALID);
     }
     for tail in ["00", " ", "\n", "é"] {
@@ -188,7 +191,6 @@ fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
     }
     let spki = "302a300506032b6570032100";
     for (what, key) in [
-        ("no key", String::new()),
         ("no key", "junk".to_owned()),
         ("no key", "x".repeat(500_000)),
         ("bare", text("publicKey")[24..].to_owned()),
@@ -217,7 +219,8 @@ fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
     for wrong in [json!(null), json!("never"), json!(now.0.to_string()), json!([now.0]), json!(1.5), json!(u64::MAX)] {
         row("mistyped", with("timestamp", wrong), "400 INVALID_FIELD: timestamp must be a whole number");
     }
-    for invite in ["inv_x", "", "INV_018f6b2e-0000-7000-8000-00000000abcd"] {
+    row("empty invite", with("invite", json!("")), "400 MISSING_FIELD: invite is required");
+    for invite in ["inv_x", "INV_018f6b2e-0000-7000-8000-00000000abcd"] {
         let answer = format!("400 INVITE_NOT_FOUND: Challenge not found for invite: {invite}");
         row("no invite", with("invite", json!(invite)), &answer);
     }

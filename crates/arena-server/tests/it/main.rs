@@ -9,6 +9,7 @@ mod mcp;
 mod once;
 mod openapi;
 mod races;
+mod reference;
 mod refusals;
 mod scoring;
 mod secrecy;

@@ -43,7 +43,7 @@ pub(super) async fn hide_message(
     request: Post,
 ) -> ApiResult {
     let fields = request.fields()?;
-    let name = fields.text("channel")?;
+    let name = fields.filled("channel")?;
     let index = fields.integer("index")?;
     let unknown = || ApiError::not_found("MESSAGE_NOT_FOUND", format!("there is no message {index} in {name}"));
     let channel = parse_channel(name).ok_or_else(unknown)?;
