@@ -127,8 +127,8 @@ fn faults_of_the_handshake() {
     finds(
         &[("say(agent_id=me, agent_name", "say(agent_id='you', agent_name")],
         expect![[r#"
-        Wrong: answers `set_agent_id` with another id than it was given, and is out <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
-    "#]],
+            Wrong: answers `set_agent_id` with a line that counts for nothing: `agent_id` is no player's in this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
+        "#]],
     );
     finds(
         &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "say()")],
@@ -168,8 +168,8 @@ fn faults_while_playing() {
     finds(
         &[("say(agent_id=me, actions", "say(agent_id='you', actions")],
         expect![[r#"
-        Wrong: would be disqualified here, AGENT_ID_SPOOFING: spoke as "you" <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
-    "#]],
+            Wrong: `agent_id` is no player's in this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+        "#]],
     );
     finds(
         &[("say(agent_id=me, actions=act(state), **pong)", "print('thinking', flush=True)")],
