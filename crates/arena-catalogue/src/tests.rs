@@ -426,7 +426,119 @@ fn a_match_of_a_challenge_in_which_nobody_does_anything_ends() {
         epoch(&mut *dining, &[Some("[]"), Some("[]"), None]);
     }
     assert_eq!((dining.termination(), dining.scores()), (Some("NOBODY_ACTED"), vec![0.0; 3]));
-    assert!(!dining.is_asked(Seat(0)));
+    assert!(!dining.is_asked(Seat(0)) && dining.is_void());
+}
+
+/// Plays a challenge as a match in which each seat does what `act` says, a method and its content; how it ends.
+fn match_of(name: &str, seats: usize, act: impl Fn(u64, usize, &Value) -> Option<(&'static str, String)>) -> String {
+    let agents = (0..seats).map(|seat| format!("a{seat}").parse().unwrap()).collect();
+    let setup = Setup { seed: Seed::from_number(3), agents };
+    let mut game = game(name).unwrap().start(&Map::new(), setup).unwrap();
+    let (mut taken, mut events, mut out) = (Vec::new(), Events::default(), Vec::new());
+    for epoch in 1..=1001 {
+        let replies: Vec<Option<String>> = (0..seats)
+            .map(|seat| {
+                let (method, content) = act(epoch, seat, &in_order(&*game, seat))?;
+                Some(json!([{"action": method, "content": content}]).to_string())
+            })
+            .collect();
+        let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
+        game.play(&replies, &mut taken, &mut events);
+        for forfeit in events.forfeits() {
+            game.disqualify(forfeit.seat);
+            out.push(format!("{} {}", forfeit.seat.0, forfeit.verdict));
+        }
+        if let Some(ending) = game.termination() {
+            let void = if game.is_void() { ", void" } else { "" };
+            return format!("{ending} after {epoch}, scores {:?}, out {out:?}{void}", game.scores());
+        }
+    }
+    unreachable!("every match ends");
+}
+
+/// The own secret, which the operator has told in the first state.
+fn secret(state: &Value) -> Option<String> {
+    let told = state["messages"][0]["content"].as_str()?;
+    let numbers: String = told.chars().map(|char| if char.is_ascii_digit() { char } else { ' ' }).collect::<String>();
+    Some(numbers.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+// Who acts is ahead of who is silent, on either seat; where nobody acts, there is no match.
+#[test]
+fn silence_forfeits_in_matches_of_psi() {
+    for silent in 0..2 {
+        let told = match_of("psi", 2, |epoch, seat, state| {
+            (epoch == 1 && seat != silent).then(|| ("guess", secret(state).unwrap()))
+        });
+        let scores = if silent == 1 { "[-1.0, 1.0]" } else { "[1.0, -1.0]" };
+        assert_eq!(told, format!("NOBODY_ACTED after 11, scores {scores}, out [\"{silent} NO_ACTION\"]"));
+    }
+    let told = match_of("psi", 2, |_, _, _| None);
+    assert_eq!(told, "NOBODY_ACTED after 10, scores [0.0, 0.0], out [], void");
+    // Talk is no action, and nor is what the rules refuse.
+    let told = match_of("psi", 2, |epoch, seat, state| match seat {
+        0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
+        0 => None,
+        _ => Some(("chat", "hello".to_owned())),
+    });
+    assert_eq!(told, "MAX_EPOCHS after 1000, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
+    let told = match_of("psi", 2, |epoch, seat, state| match seat {
+        0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
+        0 => None,
+        _ => Some(("guess", "none".to_owned())),
+    });
+    assert_eq!(told, "NOBODY_ACTED after 11, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
+    let told = match_of("psi", 2, |_, _, _| Some(("chat", "hello".to_owned())));
+    assert_eq!(told, "MAX_EPOCHS after 1000, scores [0.0, 0.0], out [], void");
+}
+
+#[test]
+fn silence_forfeits_in_matches_of_millionaire() {
+    for silent in 0..2 {
+        let told = match_of("millionaire", 2, |epoch, seat, _| {
+            (epoch == 1 && seat != silent).then(|| ("guess", "50".to_owned()))
+        });
+        assert!(told.ends_with(&format!("out [\"{silent} NO_ACTION\"]")), "{told}");
+    }
+    assert!(match_of("millionaire", 2, |_, _, _| None).ends_with("out [], void"));
+}
+
+#[test]
+fn silence_forfeits_in_matches_of_dining_cryptographers() {
+    let name = "dining-cryptographers";
+    let told = |silent: &[usize]| {
+        match_of(name, 3, |epoch, seat, _| {
+            (epoch == 1 && !silent.contains(&seat)).then(|| ("guess", "unknown".to_owned()))
+        })
+    };
+    assert_eq!(told(&[]), "GAME_ENDED after 1, scores [1.0, 1.0, 1.0], out []");
+    assert_eq!(told(&[1]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"1 NO_ACTION\"]");
+    assert_eq!(told(&[0, 2]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"0 NO_ACTION\", \"2 NO_ACTION\"]");
+    assert!(told(&[0, 1, 2]).ends_with("out [], void"));
+}
+
+// The rules say whose turn it is: that seat forfeits, also when it was the first to move or has moved before.
+#[test]
+fn silence_on_the_own_turn_forfeits_in_matches_of_ultimatum() {
+    let turn_of = |state: &Value, seat: usize| {
+        state["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["content"].as_str().unwrap().contains(&format!("Player {}'s turn", seat + 1)))
+    };
+    let offers = |silent: usize, until: u64| {
+        match_of("ultimatum", 2, |epoch, seat, state| {
+            let acts = turn_of(state, seat) && (seat != silent || epoch < until);
+            acts.then(|| ("submit_offer", "90 10".to_owned()))
+        })
+    };
+    assert_eq!(offers(0, 0), "NOBODY_ACTED after 10, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
+    assert_eq!(offers(1, 0), "NOBODY_ACTED after 11, scores [0.0, 0.0], out [\"1 NO_ACTION\"]");
+    assert_eq!(offers(0, 3), "NOBODY_ACTED after 12, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
+    // Who passes acts: that is a deadlock, by the rules.
+    let told = match_of("ultimatum", 2, |_, seat, state| turn_of(state, seat).then(|| ("pass", String::new())));
+    assert_eq!(told, "GAME_ENDED after 20, scores [0.0, 0.0], out []");
 }
 
 /// What an option may be, as it is told, is what a session can be created with.

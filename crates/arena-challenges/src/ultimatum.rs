@@ -237,6 +237,10 @@ impl Operator for Ultimatum {
         Ok(())
     }
 
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        Some(vec![self.turn()])
+    }
+
     fn serialize(&self) -> String {
         serde_json::to_string(self).expect("numbers and lists of them are JSON")
     }

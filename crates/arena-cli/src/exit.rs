@@ -43,6 +43,8 @@ pub enum Exit {
     /// A challenge has faults; `challenge check` told them. Or its seats aren't equally good, as `challenge fairness` told, or its folder
     /// holds no challenge at all.
     FaultyChallenge = 15,
+    /// A replay was played by another version of the rules than this program's, so it can't be verified. Nothing else in it is wrong.
+    OtherRules = 16,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,
     /// Asked to terminate twice: stopped at once.
@@ -60,6 +62,7 @@ Exit codes:
    10  can't write a file      11  replay damaged or untrue
    12  the agent has faults    13  tournament damaged, in use or changed
    14  no language model       15  the challenge has faults
+   16  replay by other rules
   130, 143  called off by Ctrl-C, or stopped at once by a second one or a second SIGTERM";
 
 impl From<Exit> for ExitCode {

@@ -71,7 +71,11 @@ fn tell_passed_over(sources: &Sources) {
 
 /// Why there is nothing to rate.
 fn nothing(sources: &Sources) -> String {
-    let left_out = sources.unfinished + sources.nameless + sources.games.against_itself + sources.broken_replays;
+    let left_out = sources.unfinished
+        + sources.nameless
+        + sources.games.against_itself
+        + sources.games.void
+        + sources.broken_replays;
     match left_out {
         0 => "there are no results in what was named".to_owned(),
         1 if sources.games.against_itself == 1 => {

@@ -43,6 +43,7 @@ fn open(path: &Path) -> Result<Replay<BufReader<File>>, Failure> {
 fn bad(path: &Path, error: &ReplayError) -> Failure {
     let exit = match error {
         ReplayError::Write(_) => Exit::CannotWrite,
+        ReplayError::OtherRules { .. } => Exit::OtherRules,
         ReplayError::OtherGame(_) | ReplayError::NoScript { .. } | ReplayError::OtherScript { .. } => Exit::Usage,
         ReplayError::Read(_) | ReplayError::Foreign(_) | ReplayError::Line { .. } | ReplayError::CutOff { .. } => {
             Exit::BadReplay

@@ -299,15 +299,14 @@ fn load_rules(journal: &mut Journal) -> Result<(), Failure> {
         );
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
-    journal.set_rules(GameType::of_challenge(Arc::new(challenge)));
-    Ok(())
+    journal.set_rules(GameType::of_challenge(Arc::new(challenge))).map_err(|error| refused(&error))
 }
 
 /// The failure that tells why a tournament, or an agent of one, can't be played with.
 pub fn unplayable(error: &PlanError) -> Failure {
     let exit = match error {
         PlanError::Files { .. } => Exit::NoAgent,
-        PlanError::Version(_) | PlanError::Seed => Exit::BadTournament,
+        PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } => Exit::BadTournament,
         _ => Exit::Usage,
     };
     Failure::new(exit, error)

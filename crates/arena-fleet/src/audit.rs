@@ -41,7 +41,11 @@ pub fn is_by_machine(game: &GameLine) -> bool {
         | Verdict::Crashed
         | Verdict::OutputLimit
         | Verdict::MemoryLimit => true,
-        Verdict::MissingAgentId | Verdict::AgentIdSpoofing | Verdict::TooManyErrors | Verdict::IllegalMove => false,
+        Verdict::MissingAgentId
+        | Verdict::AgentIdSpoofing
+        | Verdict::TooManyErrors
+        | Verdict::IllegalMove
+        | Verdict::NoAction => false,
     })
 }
 

@@ -54,7 +54,10 @@ pub fn line(season: &Season, game: &LeagueGame) -> String {
     let names: Vec<&str> = places.map(|place| labels[place].as_str()).collect();
     let ranks: Vec<usize> = game.seats.iter().map(|seat| seat.rank).collect();
     let scores: Vec<f64> = game.seats.iter().map(|seat| seat.score).collect();
-    let (names, result) = result(&names, &ranks, &scores, || first_seat(season, game));
+    let (names, result) = match game.winner == arena_match::VOID {
+        true => (names, arena_report::VOID.to_owned()),
+        false => result(&names, &ranks, &scores, || first_seat(season, game)),
+    };
     let why = match game.seats.iter().find_map(|seat| seat.verdict) {
         Some(verdict) => format!("{}, {verdict}", game.termination),
         None => game.termination.clone(),

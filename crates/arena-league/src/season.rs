@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use arena_match::VOID;
 use arena_model::Seed;
 use arena_ratings::bradley_terry::{Fit, FitError, FitOptions, Forecast, fit};
 use arena_ratings::{AgentIndex, Results};
@@ -320,7 +321,10 @@ impl Season {
         let seats: Vec<(AgentIndex, u32)> = agents.iter().copied().map(AgentIndex).zip(ranks).collect();
         // Games of a meeting share their luck.
         let pair = self.league.rules.paired.then_some(game.meeting);
-        self.results.push(&seats, pair).map_err(|error| damaged(error.to_string()))?;
+        // A void game tells nothing of its agents.
+        if game.winner != VOID {
+            self.results.push(&seats, pair).map_err(|error| damaged(error.to_string()))?;
+        }
         self.ties.add(&agents);
         agents.rotate_right(game.leg - 1);
         self.meetings.entry(game.meeting).or_insert_with(|| Meeting { agents, legs: vec![Leg::Waiting; legs] });

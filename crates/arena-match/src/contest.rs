@@ -118,6 +118,7 @@ fn result(plan: &Plan<'_>, played: &Played, sandbox: Value) -> MatchResult {
     scores.sort_by_key(|score| (score.rank, score.seat));
     MatchResult {
         game: plan.game.name,
+        rules_version: plan.game.rules_version,
         has_tainted_agent: scores.iter().any(|score| score.tainted),
         scores,
         outcome: played.outcome.clone(),

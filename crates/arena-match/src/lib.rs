@@ -39,6 +39,6 @@ pub use replay::{
     Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,
     Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
 };
-pub use report::{Disqualified, MatchResult, Outcome, SeatResult};
+pub use report::{Disqualified, MatchResult, Outcome, SeatResult, VOID};
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

@@ -15,6 +15,8 @@ pub const TAINTED_SCORE: f64 = -10.0;
 pub struct MatchResult {
     /// The game's name.
     pub game: &'static str,
+    /// The version of its rules.
+    pub rules_version: u32,
     /// A line for each agent, best first.
     pub scores: Vec<SeatResult>,
     /// How it ended and who won.
@@ -67,14 +69,24 @@ pub struct SeatResult {
 pub struct Outcome {
     /// The game's word for it, such as `CHECKMATE`, or `TAINTED`.
     pub termination: Cow<'static, str>,
-    /// Who won: the side where the game names sides (`WHITE`), else the agent's id, or `DRAW`.
+    /// Who won: the side where the game names sides (`WHITE`), else the agent's id; or `DRAW`; or [`VOID`].
     pub winner: String,
-    /// For two agents: `1-0`, `0-1` or `1/2-1/2`, from White's side, or else from the first seat's.
+    /// For two agents: `1-0`, `0-1` or `1/2-1/2`, from White's side, or else from the first seat's. Absent if the match is void.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'static, str>>,
     /// Why the first, by seat, of those was disqualified who were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tainted_reason: Option<Verdict>,
+}
+
+/// The winner of a match that is void: it counts for no agent, not even as a draw.
+pub const VOID: &str = "VOID";
+
+impl Outcome {
+    /// True if the match counts for no agent.
+    pub fn is_void(&self) -> bool {
+        self.winner == VOID
+    }
 }
 
 /// A disqualification: which rule, and what happened.
@@ -106,6 +118,10 @@ pub fn ranks(scores: &[f64], out: &[Option<Disqualified>]) -> Vec<usize> {
 /// How a match ended, whose game has come to its end or in which too few are left.
 pub fn outcome(game: &dyn AnyGame, ids: &[AgentId], out: &[Option<Disqualified>], ranks: &[usize]) -> Outcome {
     let is_tainted = out.iter().any(Option::is_some);
+    if game.is_void() && !is_tainted {
+        let termination = game.termination().unwrap_or(VOID).into();
+        return Outcome { termination, winner: VOID.to_owned(), result: None, tainted_reason: None };
+    }
     let best: Vec<usize> = (0..ranks.len()).filter(|seat| ranks[*seat] == 1).collect();
     let winner = match best[..] {
         // Whoever is first among the disqualified has won nothing.

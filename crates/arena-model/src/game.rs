@@ -155,6 +155,11 @@ pub trait Game: Send + Sized + 'static {
     /// The score of each seat as it stands.
     fn scores(&self) -> Vec<f64>;
 
+    /// True if the game has ended without anything to be judged: it counts for no agent, not even as a draw.
+    fn is_void(&self) -> bool {
+        false
+    }
+
     /// What a seat plays as, where the game names its sides: `WHITE`.
     fn side(&self, _seat: Seat) -> Option<&'static str> {
         None

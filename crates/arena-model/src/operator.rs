@@ -36,6 +36,12 @@ pub trait Operator {
         Ok(())
     }
 
+    /// The seats without which the game can't go on as it stands. `None` if the rules can't tell; then every seat that hasn't
+    /// acted is taken to be one of them.
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        None
+    }
+
     /// Everything that the operator remembers, as a JSON object. Shown to all once the session has ended.
     fn serialize(&self) -> String;
 }

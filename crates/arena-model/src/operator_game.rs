@@ -7,6 +7,12 @@
 //!
 //! It is the same session that a server would keep, with the same transitions and the same door to what somebody may see. Time is
 //! counted in epochs, a second each, for challenges that set deadlines.
+//!
+//! A match that the rules end is scored by the rules. One that stalls ends all the same: after [`MAX_QUIET`] epochs in which nothing is
+//! said or done, or after [`MAX_EPOCHS`]. The agents that the rules wait for then forfeit with `NO_ACTION`: those that
+//! [`Operator::awaited`](crate::Operator::awaited) names, or else those of which the rules have taken no action so far; chat is none. If
+//! that is every agent that is left, or none, nothing tells the agents apart. Then nobody forfeits, and the match is void, unless an
+//! agent was disqualified.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -16,7 +22,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
-use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode};
+use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode, Verdict};
 use crate::{
     ActError, After, Channel, ChatMessage, House, InviteCode, Party, Phase, Rejection, Script, Seat, Seed, SeedRng,
     Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
@@ -112,7 +118,7 @@ impl<R: Rules> Game for OperatorGame<R> {
     const MODE: UpdateMode = MODE;
     const SEATS: RangeInclusive<usize> = R::SEATS;
     const LIMITS: TimeLimits = LIMITS;
-    const RULES_VERSION: u32 = R::RULES_VERSION;
+    const RULES_VERSION: u32 = R::RULES_VERSION + MATCH_RULES;
     const IS_SHARED: bool = false;
     type Config = R::Options;
     type Action = ChallengeAction;
@@ -156,7 +162,17 @@ impl<R: Rules> Game for OperatorGame<R> {
     fn scores(&self) -> Vec<f64> {
         self.game.scores()
     }
+
+    fn is_void(&self) -> bool {
+        self.game.is_void()
+    }
 }
+
+/// The number of changes of what this module adds to the rules of challenges. The rules version of a challenge as a match is that of its
+/// sessions plus this, so that a change of either raises it.
+///
+/// 1: an agent that the rules wait for in vain forfeits, where such a match was a draw.
+pub(crate) const MATCH_RULES: u32 = 1;
 
 /// How agents take part in challenges, and how long they may take.
 pub(crate) const MODE: UpdateMode = UpdateMode::Simultaneous;
@@ -173,6 +189,8 @@ pub(crate) struct ChallengeGame {
     /// What was refused in the last epoch, by seat.
     refused: Vec<Vec<RefusedAction>>,
     is_out: Vec<bool>,
+    /// By seat: true once the rules have taken an action of it.
+    has_acted: Vec<bool>,
     epochs: u64,
     /// Epochs in a row without anything.
     quiet: u64,
@@ -205,6 +223,7 @@ impl ChallengeGame {
             shown: 0,
             refused: vec![Vec::new(); seats],
             is_out: vec![false; seats],
+            has_acted: vec![false; seats],
             epochs: 0,
             quiet: 0,
         };
@@ -251,6 +270,34 @@ impl ChallengeGame {
             self.take(woken);
         }
         self.quiet = if self.messages.len() == said { self.quiet + 1 } else { 0 };
+        for seat in self.forfeiting() {
+            events.forfeit(seat, Verdict::NoAction, "the game waited for it, and it did nothing");
+        }
+    }
+
+    /// The seats that forfeit, if the match has stalled.
+    fn forfeiting(&self) -> Vec<Seat> {
+        if !self.has_stalled() {
+            return Vec::new();
+        }
+        let operator = self.challenge.restore(&self.session.facts, &self.session.state);
+        let awaited = operator.ok().and_then(|operator| operator.awaited());
+        let left: Vec<Seat> = (0..self.is_out.len()).map(Seat).filter(|seat| !self.is_out[seat.0]).collect();
+        let is_awaited = |seat: &Seat| match &awaited {
+            Some(awaited) => awaited.contains(seat),
+            None => !self.has_acted[seat.0],
+        };
+        let silent: Vec<Seat> = left.iter().copied().filter(is_awaited).collect();
+        if silent.len() == left.len() { Vec::new() } else { silent }
+    }
+
+    /// True if the match ends without an end by the rules.
+    fn has_stalled(&self) -> bool {
+        !matches!(self.session.phase, Phase::Ended { .. }) && self.termination().is_some()
+    }
+
+    pub(crate) fn is_void(&self) -> bool {
+        self.has_stalled() && !self.is_out.contains(&true)
     }
 
     pub(crate) fn disqualify(&mut self, seat: Seat) {
@@ -268,9 +315,10 @@ impl ChallengeGame {
         }
     }
 
-    /// Utility and security together. Before the end by the rules they aren't settled, and nobody has any.
+    /// Utility and security together. Before the end they aren't settled, and nobody has any. In a match that has stalled they stay as the
+    /// rules have set them so far.
     pub(crate) fn scores(&self) -> Vec<f64> {
-        let is_settled = matches!(self.session.phase, Phase::Ended { .. });
+        let is_settled = self.termination().is_some() && !self.is_void();
         let score = |score: &crate::Score| if is_settled { score.utility + score.security } else { 0.0 };
         self.session.scores.iter().map(score).collect()
     }
@@ -310,6 +358,7 @@ impl ChallengeGame {
                 Err(error) => return Err(Rejection::new("REFUSED", error.to_string())),
             }
         };
+        self.has_acted[seat.0] |= action != CHAT;
         self.take(transition);
         Ok(())
     }

@@ -62,6 +62,7 @@ pub fn json(record: &Record) -> Value {
     let plan = &record.plan;
     let mut told = json!({
         "game": plan.game,
+        "rules_version": plan.rules_version,
         "options": plan.options,
         "format": plan.format,
         "rounds": plan.rounds,

@@ -21,8 +21,14 @@ pub fn line(record: &Record, game: &GameLine) -> String {
 /// The names of those who played, White first where there is one, and the result in the same order.
 pub fn named<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
     let names: Vec<&str> = game.agents.iter().map(String::as_str).collect();
-    result(&names, &game.ranks, &game.scores, || record.first_seat(game.fixture))
+    match game.outcome.is_void() {
+        true => (names, VOID.to_owned()),
+        false => result(&names, &game.ranks, &game.scores, || record.first_seat(game.fixture)),
+    }
 }
+
+/// The result of a game that counts for no agent.
+pub const VOID: &str = "void";
 
 /// The same of a game of these agents, whose names, ranks and scores stand by seat. Of two, the one on `first_seat` is named first.
 pub fn result<'a>(

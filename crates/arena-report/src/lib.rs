@@ -19,7 +19,7 @@ mod text;
 pub use arena_ratings::bradley_terry::Interval;
 pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
-pub use games::{line, named, result};
+pub use games::{VOID, line, named, result};
 pub use html::{HTML_POLICY, html};
 pub use pgn::{PgnError, pgn};
 pub use ratings::{Rating, Ratings};

@@ -117,7 +117,29 @@ pub fn cross(record: &Record) -> Grid {
 /// What a table can't say, a sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
     let lead = Ratings::of(record).filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
-    verdict(record).into_iter().chain(lead).chain(disqualifications(record)).chain(incidents(record)).collect()
+    let told = verdict(record).into_iter().chain(lead).chain(rules(record)).chain(void(record));
+    told.chain(disqualifications(record)).chain(incidents(record)).collect()
+}
+
+/// That it was played by other rules than this program's.
+fn rules(record: &Record) -> Option<String> {
+    let plan = &record.plan;
+    let found = plan.game().ok()?.rules_version;
+    (found != plan.rules_version).then(|| {
+        format!(
+            "its games were played by version {} of the rules of {}, and this program plays by version {found}",
+            plan.rules_version, plan.game
+        )
+    })
+}
+
+/// The number of games that count for no agent.
+fn void(record: &Record) -> Option<String> {
+    match record.schedule.void() {
+        0 => None,
+        1 => Some("1 game was void and counts for no agent".to_owned()),
+        void => Some(format!("{void} games were void and count for no agent")),
+    }
 }
 
 /// Who was disqualified how often and why, in the order of the standings.

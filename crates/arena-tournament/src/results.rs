@@ -13,7 +13,7 @@ pub fn results(schedule: &Schedule) -> Results {
 /// These games of a tournament of this shape.
 pub(crate) fn results_of<'a>(shape: &Shape, played: impl Iterator<Item = (&'a Fixture, &'a [usize])>) -> Results {
     let mut results = Results::new(shape.agents);
-    for (fixture, ranks) in played {
+    for (fixture, ranks) in played.filter(|(_, ranks)| !ranks.is_empty()) {
         let seats = fixture.agents.iter().zip(ranks);
         let seats: Vec<(AgentIndex, u32)> =
             seats.map(|(agent, rank)| (AgentIndex(*agent), u32::try_from(*rank).unwrap_or(u32::MAX))).collect();

@@ -42,7 +42,7 @@ pub struct Schedule {
     shape: Shape,
     known: Known,
     stage: Stage,
-    /// The ranks by seat of each known game that has been played.
+    /// The ranks by seat of each known game that has been played; none of a game that was void.
     results: Vec<Option<Vec<usize>>>,
     /// How many known games haven't been played.
     missing: usize,
@@ -144,10 +144,15 @@ impl Schedule {
         all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(fixture, _)| fixture)
     }
 
-    /// The games that have been played and count, each with the ranks by seat.
+    /// The games that have been played and count, each with the ranks by seat. Void games aren't among them.
     pub fn played(&self) -> impl Iterator<Item = (&Fixture, &[usize])> {
         let all = self.known.fixtures.iter().zip(&self.results).take(self.last_that_counts());
-        all.filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)))
+        all.filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?))).filter(|(_, ranks)| !ranks.is_empty())
+    }
+
+    /// The number of games that were played and came to nothing.
+    pub fn void(&self) -> usize {
+        self.results.iter().take(self.last_that_counts()).flatten().filter(|ranks| ranks.is_empty()).count()
     }
 
     /// Whether the game of this number counts if it has been played: not, if it lies beyond the end of a test.
@@ -236,11 +241,29 @@ impl Schedule {
     /// # Errors
     /// When there is no such game (yet), it has a result, or these aren't the ranks of its seats.
     pub fn record(&mut self, number: usize, ranks: &[usize]) -> Result<(), RecordError> {
+        if ranks.is_empty() {
+            let seats = self.fixture(number).map_or(0, |fixture| fixture.agents.len());
+            return Err(RecordError::Ranks { number, seats, ranks: Vec::new() });
+        }
+        self.take(number, ranks)
+    }
+
+    /// Takes it that a game was void: it was played, and tells nothing of its agents.
+    ///
+    /// # Errors
+    /// When there is no such game (yet), or it has a result.
+    pub fn record_void(&mut self, number: usize) -> Result<(), RecordError> {
+        self.take(number, &[])
+    }
+
+    fn take(&mut self, number: usize, ranks: &[usize]) -> Result<(), RecordError> {
         let known = self.results.len();
         let unknown = RecordError::Unknown { number, known };
         let index = number.checked_sub(1).filter(|index| *index < known).ok_or(unknown)?;
         let seats = self.known.fixtures[index].agents.len();
-        if ranks.len() != seats || ranks.iter().any(|rank| !(1..=seats).contains(rank)) || !ranks.contains(&1) {
+        let are_ranks =
+            ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1);
+        if !ranks.is_empty() && !are_ranks {
             return Err(RecordError::Ranks { number, seats, ranks: ranks.to_vec() });
         }
         if self.results[index].is_some() {
@@ -299,8 +322,12 @@ fn draw(shape: &Shape) -> Vec<usize> {
     order
 }
 
-/// What the game is worth to the agent on `seat`, in half points: two for each opponent that it beat, one for each that it drew with.
+/// The worth of a game to the agent on `seat`, in half points: two for each opponent that it beat, one for each that it drew with. A void
+/// game, which has no ranks, is worth nothing.
 pub fn halves(ranks: &[usize], seat: usize) -> u64 {
+    if ranks.is_empty() {
+        return 0;
+    }
     let others = ranks.iter().enumerate().filter(|(other, _)| *other != seat);
     others
         .map(|(_, rank)| match rank.cmp(&ranks[seat]) {

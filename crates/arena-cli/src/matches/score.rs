@@ -14,6 +14,8 @@ const LINES: usize = 5;
 pub struct Score {
     agents: Vec<Line>,
     games: usize,
+    /// The games that were played and count for no agent.
+    void: usize,
 }
 
 /// One agent's games.
@@ -37,16 +39,20 @@ impl Score {
             disqualified: 0,
             score: 0.0,
         };
-        Score { agents: agents.iter().map(line).collect(), games: 0 }
+        Score { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
     }
 
-    /// How many games have been counted.
+    /// The number of games that have been played.
     pub fn games(&self) -> usize {
-        self.games
+        self.games + self.void
     }
 
     /// Counts a game, given which agent sat on the first seat; the others followed in order.
     pub fn add(&mut self, first: usize, result: &MatchResult) {
+        if result.outcome.is_void() {
+            self.void += 1;
+            return;
+        }
         self.games += 1;
         let count = self.agents.len();
         let best = result.scores.iter().filter(|seat| seat.rank == 1 && !seat.tainted).count();
@@ -88,7 +94,12 @@ impl Display for Score {
                 line.disqualified.to_string(),
             ]);
         }
-        write!(f, "{}", table.right(1..=7))
+        write!(f, "{}", table.right(1..=7))?;
+        match self.void {
+            0 => Ok(()),
+            1 => write!(f, "\n1 game was void and counts for no agent"),
+            void => write!(f, "\n{void} games were void and count for no agent"),
+        }
     }
 }
 
@@ -98,6 +109,7 @@ pub fn line(number: usize, result: &MatchResult) -> String {
     seats.sort_by_key(|seat| seat.seat);
     let names: Vec<&str> = seats.iter().map(|seat| seat.name.as_str()).collect();
     let outcome = match &result.outcome.result {
+        _ if result.outcome.is_void() => arena_report::VOID.to_owned(),
         Some(result) => result.to_string(),
         None => seats.iter().map(|seat| number_of(seat.score)).collect::<Vec<_>>().join(" : "),
     };
@@ -134,6 +146,7 @@ pub fn describe(contest: &Contest) -> String {
     }
     let mut told = format!("{}\n", table.right([0, 2, 3, 4, 5, 6]));
     let winner = match result.scores.iter().find(|seat| seat.rank == 1 && !seat.tainted) {
+        _ if result.outcome.is_void() => "void, counts for no agent,".to_owned(),
         Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.name),
         _ => "a draw".to_owned(),
     };

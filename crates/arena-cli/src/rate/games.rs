@@ -42,6 +42,8 @@ pub struct Games {
     pub repeated: u64,
     /// Games that were left out, as an agent played against itself.
     pub against_itself: u64,
+    /// Games that were left out, as they were void.
+    pub void: u64,
 }
 
 /// How often a game was met.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use arena_match::{HeaderLine, ResultLine, agent_ids};
+use arena_match::{HeaderLine, ResultLine, VOID, agent_ids};
 use arena_model::{Seat, Seed, Setup};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -35,6 +35,8 @@ pub enum Kind {
 pub struct About {
     /// The game, where it is named.
     pub game: Option<String>,
+    /// The version of its rules, where it is told.
+    pub rules_version: Option<u32>,
     /// Whether anybody was disqualified.
     pub is_tainted: bool,
 }
@@ -79,6 +81,8 @@ struct GameText<'a> {
 struct MatchText<'a> {
     #[serde(borrow)]
     game: Text<'a>,
+    /// Absent in results from before there were versions, which are by the first.
+    rules_version: Option<u32>,
     #[serde(borrow)]
     scores: Vec<ScoreText<'a>>,
     #[serde(borrow)]
@@ -99,6 +103,8 @@ struct ScoreText<'a> {
 struct OutcomeText<'a> {
     #[serde(borrow)]
     result: Option<Text<'a>>,
+    #[serde(borrow)]
+    winner: Option<Text<'a>>,
     tainted_reason: Option<IgnoredAny>,
 }
 
@@ -113,6 +119,10 @@ impl OutcomeText<'_> {
     fn result(&self) -> Option<&str> {
         self.result.as_ref().map(|result| &*result.0)
     }
+
+    fn is_void(&self) -> bool {
+        self.winner.as_ref().is_some_and(|winner| winner.0 == VOID)
+    }
 }
 
 /// Reads a line, and adds the game if it is the result of one.
@@ -122,17 +132,28 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
         let mut names: Vec<&str> = text.agents.iter().map(|name| &*name.0).collect();
         // Which game it is isn't said, so of a draw nobody knows who had the white pieces.
         let first = first_by_result(&text.ranks, text.outcome.result()).unwrap_or(0);
-        add(&mut names, text.ranks, first, &text.seed.0, games).map_err(Wrong::Result)?;
-        return Ok(Kind::Game(About { game: None, is_tainted: text.outcome.tainted_reason.is_some() }));
+        match text.outcome.is_void() {
+            true => games.void += 1,
+            false => add(&mut names, text.ranks, first, &text.seed.0, games).map_err(Wrong::Result)?,
+        }
+        return Ok(Kind::Game(About {
+            game: None,
+            rules_version: None,
+            is_tainted: text.outcome.tainted_reason.is_some(),
+        }));
     }
     if let Ok(mut text) = serde_json::from_slice::<MatchText<'_>>(line) {
         text.scores.sort_by_key(|score| score.seat);
         let mut names: Vec<&str> = text.scores.iter().map(|score| &*score.name.0).collect();
         let ranks: Vec<u32> = text.scores.iter().map(|score| score.rank).collect();
         let first = sides.first(&text.game.0, &Map::new(), &text.seed.0, &ranks, text.outcome.result());
-        add(&mut names, ranks, first, &text.seed.0, games).map_err(Wrong::Result)?;
+        match text.outcome.is_void() {
+            true => games.void += 1,
+            false => add(&mut names, ranks, first, &text.seed.0, games).map_err(Wrong::Result)?,
+        }
         let is_tainted = text.outcome.tainted_reason.is_some();
-        return Ok(Kind::Game(About { game: Some(text.game.0.into_owned()), is_tainted }));
+        let rules_version = Some(text.rules_version.unwrap_or(1));
+        return Ok(Kind::Game(About { game: Some(text.game.0.into_owned()), rules_version, is_tainted }));
     }
     match serde_json::from_slice::<Head>(line) {
         Ok(Head { arena_tournament: Some(_), .. }) => Ok(Kind::Journal),
@@ -152,8 +173,11 @@ pub fn take_replay(header: &[u8], result: &[u8], games: &mut Games, sides: &mut 
     let ranks: Vec<u32> = result.ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
     let is_tainted = result.outcome.tainted_reason.is_some();
     let first = sides.first(&header.game, &header.options, &header.seed, &ranks, result.outcome.result.as_deref());
-    add(&mut names, ranks, first, &header.seed, games).map_err(Wrong::Result)?;
-    Ok(About { game: Some(header.game), is_tainted })
+    match result.outcome.is_void() {
+        true => games.void += 1,
+        false => add(&mut names, ranks, first, &header.seed, games).map_err(Wrong::Result)?,
+    }
+    Ok(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted })
 }
 
 /// Adds a game whose lists are by seat. `first`: which of two comes first.
@@ -230,7 +254,7 @@ mod tests {
         });
         let mut games = Games::default();
         let kind = take(line.to_string().as_bytes(), &mut games, &mut Sides::default()).unwrap();
-        assert!(matches!(kind, Kind::Game(About { game: Some(known), is_tainted: false }) if known == game));
+        assert!(matches!(kind, Kind::Game(About { game: Some(known), is_tainted: false, .. }) if known == game));
         games.names()[0].clone()
     }
 

@@ -38,6 +38,8 @@ pub struct Sources {
     pub passed_over: Vec<PathBuf>,
     /// The games that were played, by name, where files say it.
     pub played: BTreeSet<String>,
+    /// Of each game: the versions of its rules, each with the first file that names it.
+    rules: BTreeMap<String, BTreeMap<u32, PathBuf>>,
     /// What else there is to say of the files, a sentence each.
     pub remarks: Vec<String>,
     sides: Sides,
@@ -80,7 +82,8 @@ impl Sources {
     /// All results in these files and folders, in this order; those of a folder by name.
     ///
     /// # Errors
-    /// When a path can't be read, a file that is named holds no results, or results are damaged.
+    /// When a path can't be read, a file that is named holds no results, or results are damaged; or when a game was played by several
+    /// versions of its rules, since such results don't compare.
     pub fn of(paths: &[PathBuf]) -> Result<Sources, Failure> {
         let mut sources = Sources::default();
         for path in paths {
@@ -100,7 +103,19 @@ impl Sources {
                 return Err(wrong(path, "there are no results in it"));
             }
         }
+        sources.check_rules()?;
         Ok(sources)
+    }
+
+    fn check_rules(&self) -> Result<(), Failure> {
+        let Some((game, versions)) = self.rules.iter().find(|(_, versions)| versions.len() > 1) else { return Ok(()) };
+        let told: Vec<String> =
+            versions.iter().map(|(version, path)| format!("version {version} in {}", path.display())).collect();
+        let sentence = format!(
+            "the results of {game} are by different versions of its rules, which don't compare: {}; rate those of each version apart",
+            told.join(", ")
+        );
+        Err(Failure::new(Exit::BadTournament, sentence))
     }
 
     fn folder(&mut self, folder: &Path) -> Result<(), Failure> {
@@ -233,7 +248,7 @@ impl Sources {
                 Ok(Kind::Replay) if number == 1 => return Ok(Found::Replay),
                 Ok(Kind::Game(about)) => {
                     found = true;
-                    self.about(about);
+                    self.about(about, path);
                 }
                 // They come of the games before them.
                 Ok(Kind::Standings) => {}
@@ -289,7 +304,9 @@ impl Sources {
             self.remark(path, "is of a tournament in which nothing was played yet");
         } else {
             self.played.insert(plan.game.clone());
+            self.note_rules(&plan.game, plan.rules_version, path);
         }
+        self.games.void += record.schedule.void() as u64;
         self.files.journals += 1;
         Ok(Found::Results)
     }
@@ -321,7 +338,7 @@ impl Sources {
         });
         let (header, result) = ends.map_err(|error| unreadable(path, &error))?;
         match lines::take_replay(&header, &result, &mut self.games, &mut self.sides) {
-            Ok(about) => self.about(about),
+            Ok(about) => self.about(about, path),
             Err(Wrong::NoJson) => {
                 self.broken_replays += 1;
                 return Ok(Found::Nothing);
@@ -332,10 +349,24 @@ impl Sources {
         Ok(Found::Results)
     }
 
-    fn about(&mut self, about: About) {
+    fn about(&mut self, about: About, path: &Path) {
         self.tainted += u64::from(about.is_tainted);
+        if let (Some(game), Some(version)) = (&about.game, about.rules_version) {
+            self.note_rules(game, version, path);
+        }
         if let Some(game) = about.game.filter(|game| !self.played.contains(game)) {
             self.played.insert(game);
+        }
+    }
+
+    fn note_rules(&mut self, game: &str, version: u32, path: &Path) {
+        if !self.rules.contains_key(game) {
+            self.rules.insert(game.to_owned(), BTreeMap::new());
+        }
+        if let Some(versions) = self.rules.get_mut(game)
+            && !versions.contains_key(&version)
+        {
+            versions.insert(version, path.to_owned());
         }
     }
 

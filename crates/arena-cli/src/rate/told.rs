@@ -188,6 +188,7 @@ impl Rated {
                 "unfinished": sources.unfinished,
                 "nameless": sources.nameless,
                 "against_itself": sources.games.against_itself,
+                "void": sources.games.void,
                 "replays_without_result": sources.broken_replays,
             },
             "remarks": self.remarks(),
@@ -264,6 +265,7 @@ impl Rated {
             "game of an agent against itself doesn't count",
             "games of an agent against itself don't count",
         );
+        some(sources.games.void, "void game doesn't count", "void games don't count");
         some(
             sources.broken_replays,
             "replay breaks off before its result and doesn't count",

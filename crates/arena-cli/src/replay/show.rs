@@ -147,6 +147,7 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     story.parse();
     let stage = Stage::of_replay(&header);
     let mut told = format!("{}, {} epochs, seed {}\n", header.game, story.epochs, header.seed);
+    told += &other_rules(&header);
     if !header.options.is_empty() {
         let options: Vec<String> = header.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
         told += &format!("options: {}\n", options.join(" "));
@@ -180,6 +181,17 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     let board = stage.draw(&story.states, page());
     print((printable(&told).into_owned() + &render(&board.rows)).trim_end())?;
     ended
+}
+
+/// Says of a replay by other rules than this program's that it is one.
+fn other_rules(header: &HeaderLine) -> String {
+    match arena_catalogue::game(&header.game) {
+        Some(game) if header.script.is_none() && game.rules_version != header.rules_version => {
+            let (version, found) = (header.rules_version, game.rules_version);
+            format!("played by version {version} of the rules; this program plays by version {found}\n")
+        }
+        _ => String::new(),
+    }
 }
 
 fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, style: Style) -> Result<(), Failure> {
@@ -239,6 +251,7 @@ fn tell_outcome(header: &HeaderLine, stage: &Stage, outcome: &Outcome) -> String
     let winner = match winner {
         Some((seat, (agent, _))) => format!("{} wins (seat {seat})", agent.name),
         None if outcome.winner == "DRAW" => "a draw".to_owned(),
+        None if outcome.is_void() => "void, counts for no agent".to_owned(),
         None => format!("{} wins", outcome.winner),
     };
     format!("{}: {winner}", outcome.termination)

@@ -23,6 +23,10 @@ pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<()
                 Ok(Verified { game, epochs, states }) => {
                     json!({"file": file, "ok": true, "game": game, "epochs": epochs, "states": states}).to_string()
                 }
+                // Nothing says that it holds, and nothing that it doesn't.
+                Err(failure) if failure.exit == Exit::OtherRules => {
+                    json!({"file": file, "ok": null, "error": failure.sentence()}).to_string()
+                }
                 Err(failure) => json!({"file": file, "ok": false, "error": failure.sentence()}).to_string(),
             })?;
         }
@@ -41,6 +45,10 @@ pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<()
     match (wrong.len(), files.len()) {
         (0, _) => Ok(()),
         (1, 1) => Err(wrong.remove(0)),
+        (count, all) if wrong.iter().all(|failure| failure.exit == Exit::OtherRules) => {
+            let sentence = format!("{count} of {all} replays were played by other rules than this program's");
+            Err(Failure::new(Exit::OtherRules, sentence))
+        }
         (wrong, all) => Err(Failure::new(Exit::BadReplay, format_args!("{wrong} of {all} replays don't hold"))),
     }
 }

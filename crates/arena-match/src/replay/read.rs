@@ -51,6 +51,21 @@ pub enum ReplayError {
         /// What is there.
         found: String,
     },
+    /// It was played by other rules than those at hand, so its actions can't be played again. Everything else in it agrees.
+    #[error(
+        "it was played by version {version} of the rules of {game}, and this program has version {found}, so it can't be played again; \
+         its {epochs} epochs and its result are whole and agree with each other"
+    )]
+    OtherRules {
+        /// The game's name.
+        game: String,
+        /// By which it was played.
+        version: u32,
+        /// The version at hand.
+        found: u32,
+        /// The number of its epochs.
+        epochs: u64,
+    },
     /// It ends before the match does.
     #[error("the replay breaks off after epoch {epoch}, without a result")]
     CutOff {
@@ -66,6 +81,9 @@ pub struct HeaderLine {
     pub arena_replay: u32,
     /// The game's name.
     pub game: String,
+    /// The version of its rules. Replays from before there were versions have none, and were played by the first.
+    #[serde(default = "first_version")]
+    pub rules_version: u32,
     /// The version of the script whose rules it was played by, where they are one's: 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
@@ -79,6 +97,10 @@ pub struct HeaderLine {
     pub config: Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatLine>,
+}
+
+fn first_version() -> u32 {
+    1
 }
 
 impl HeaderLine {

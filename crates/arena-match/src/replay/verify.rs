@@ -30,7 +30,8 @@ pub struct Verified {
 /// disqualified for it by the protocol, and what the agents are called. These must only be possible.
 ///
 /// # Errors
-/// Where the replay first says something else than the rules, with the line.
+/// Where the replay first says something else than the rules, with the line. [`ReplayError::OtherRules`] if it was played by another
+/// version of the rules, and nothing else in it is wrong.
 pub fn verify(from: impl BufRead) -> Result<Verified, ReplayError> {
     verify_by(from, |header| arena_catalogue::game(&header.game))
 }
@@ -55,6 +56,9 @@ fn verify_each(
 ) -> Result<(HeaderLine, Verified), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
+    if let Some(game) = game.filter(|game| game.rules_version != replay.header.rules_version) {
+        return Err(check_form(replay, game)?);
+    }
     let mut again = Again::start(&replay, game)?;
     while let Some(line) = replay.next_line()? {
         let checked = match &line {
@@ -65,6 +69,85 @@ fn verify_each(
         each(&line);
     }
     Ok((replay.header, Verified { game: String::new(), epochs: again.epoch, states: again.compared }))
+}
+
+/// Checks of a replay by other rules what doesn't depend on them: ids follow from the seed, epochs follow each other, lists have an entry
+/// for each seat, nobody is out twice, and the result fits scores, disqualifications and the number of epochs. Gives the error that tells
+/// of the rules.
+fn check_form<R: BufRead>(mut replay: Replay<R>, game: &'static GameType) -> Result<ReplayError, ReplayError> {
+    let header = replay.header.clone();
+    let seats = header.agents.len();
+    let wrong = |line: usize, what: String| ReplayError::Line { line, what };
+    check_ids(&replay).map_err(|what| wrong(1, what))?;
+    let mut out: Vec<Option<Disqualified>> = vec![None; seats];
+    let (mut last, mut epochs) = (None, 0);
+    while let Some(line) = replay.next_line()? {
+        let checked = match &line {
+            Line::Epoch(line) => check_epoch_form(line, last.replace(line.epoch), &mut out),
+            Line::Result(line) => check_result_form(line, last.unwrap_or(0), &out),
+        };
+        checked.map_err(|what| wrong(replay.line(), what))?;
+        epochs = last.unwrap_or(0);
+    }
+    let (version, found) = (header.rules_version, game.rules_version);
+    Ok(ReplayError::OtherRules { game: header.game, version, found, epochs })
+}
+
+fn check_epoch_form(line: &EpochLine, last: Option<u64>, out: &mut [Option<Disqualified>]) -> Result<(), String> {
+    match (last, line.epoch) {
+        (None, 0 | 1) => {}
+        (last, epoch) if epoch == last.unwrap_or(0) + 1 => {}
+        (last, epoch) => return Err(format!("epoch {epoch} comes after epoch {}", last.unwrap_or(0))),
+    }
+    for disqualified in &line.disqualified {
+        let seat = disqualified.seat;
+        let place = out.get_mut(seat).ok_or_else(|| format!("there is no seat {seat}"))?;
+        if place.replace(disqualified.clone()).is_some() {
+            return Err(format!("seat {seat} is disqualified a second time"));
+        }
+    }
+    let is_of_each = |list: &RawValue| {
+        serde_json::from_str::<Vec<Option<&RawValue>>>(list.get()).is_ok_and(|list| list.len() == out.len())
+    };
+    if line.actions.as_deref().is_some_and(|actions| !is_of_each(actions)) {
+        return Err(format!("the actions aren't a list of {} seats", out.len()));
+    }
+    if line.worlds.as_deref().is_some_and(|worlds| !is_of_each(worlds)) {
+        return Err(format!("the worlds aren't a list of {} seats", out.len()));
+    }
+    Ok(())
+}
+
+fn check_result_form(line: &ResultLine, last: u64, out: &[Option<Disqualified>]) -> Result<(), String> {
+    let ResultPart { epochs, scores, ranks, outcome } = &line.result;
+    if *epochs != last {
+        return Err(format!("the result is of {epochs} epochs, and there are {last}"));
+    }
+    if scores.len() != out.len() || ranks.len() != out.len() {
+        return Err(format!("the result has other seats than the {} of the match", out.len()));
+    }
+    if let Some(seat) = (0..out.len()).find(|seat| out[*seat].is_some() && scores[*seat] != report::TAINTED_SCORE) {
+        return Err(format!("seat {seat} was disqualified, and its score is {}", scores[seat]));
+    }
+    let expected = report::ranks(scores, out);
+    if *ranks != expected {
+        return Err(format!("the ranks are {ranks:?}, and by the scores {expected:?}"));
+    }
+    if outcome.tainted_reason != out.iter().flatten().next().map(|out| out.verdict) {
+        return Err("the result has another reason of a disqualification than the epochs".to_owned());
+    }
+    Ok(())
+}
+
+/// The ids of the agents must be those that follow from the seed.
+fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<arena_model::AgentId>), String> {
+    let seed = Seed::from_revealed(&replay.header.seed).ok_or("the seed isn't 64 hexadecimal digits")?;
+    let ids = replay.agent_ids().map_err(|error| error.to_string())?;
+    let expected = agent_ids(&seed, ids.len());
+    match (0..ids.len()).find(|seat| ids[*seat] != expected[*seat]) {
+        Some(seat) => Err(format!("the agent on seat {seat} is {}, and by the seed {}", ids[seat], expected[seat])),
+        None => Ok((seed, ids)),
+    }
 }
 
 /// What a replay says of its match, for somebody who wasn't there.
@@ -163,19 +246,10 @@ impl Again {
             }
             (None, None) => return Err(wrong(format!("there is no game `{}`", header.game))),
         };
-        let seed = Seed::from_revealed(&header.seed)
-            .ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
         if header.update_mode != game.mode {
             return Err(wrong(format!("`update_mode` isn't that of {}", header.game)));
         }
-        let ids = replay.agent_ids()?;
-        let expected = agent_ids(&seed, ids.len());
-        if let Some(seat) = (0..ids.len()).find(|seat| ids[*seat] != expected[*seat]) {
-            return Err(wrong(format!(
-                "the agent on seat {seat} is {}, and by the seed {}",
-                ids[seat], expected[seat]
-            )));
-        }
+        let (seed, ids) = check_ids(replay).map_err(wrong)?;
         let game = game
             .start(&header.options, Setup { seed, agents: ids.clone() })
             .map_err(|error| wrong(error.to_string()))?;
@@ -268,7 +342,7 @@ impl Again {
                 .map(|rejected| &*rejected.reason)
                 .collect();
             let detail = recorded.detail.as_str();
-            let is_reason = detail == forfeit.detail && reasons.is_empty()
+            let is_reason = detail == forfeit.detail && (reasons.is_empty() || recorded.verdict == Verdict::NoAction)
                 || reasons.iter().any(|reason| detail == *reason || detail == format!("{}: {reason}", forfeit.detail))
                 || reasons.len() > MAX_REJECTED;
             if !is_reason {

@@ -20,6 +20,8 @@ pub struct Header<'a> {
     pub arena_replay: u32,
     /// The game's name.
     pub game: &'a str,
+    /// The version of its rules.
+    pub rules_version: u32,
     /// The version of the script whose rules it was played by, where they are one's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptVersion>,
@@ -47,6 +49,7 @@ impl<'a> Header<'a> {
         Header {
             arena_replay: VERSION,
             game: game.name,
+            rules_version: game.rules_version,
             script: game.script(),
             update_mode: game.mode,
             seed,

@@ -102,7 +102,8 @@ impl Journal {
     /// Opens the journal in a folder, to go on with it. Half a line at its end is dropped; [`Record::cut_off`] says so.
     ///
     /// # Errors
-    /// When there is none, another process has it, or it isn't what it should be.
+    /// When there is none, another process has it, or it isn't what it should be; or when games are left that would be played by other
+    /// rules than those before them.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -110,6 +111,9 @@ impl Journal {
         }
         let lock = lock(folder)?;
         let (record, length) = read(&path)?;
+        if !record.schedule.is_complete() {
+            record.plan.check_rules()?;
+        }
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
         let file = OpenOptions::new().append(true).open(&path).map_err(cannot)?;
         if record.cut_off > 0 {
@@ -141,10 +145,17 @@ impl Journal {
     }
 
     /// Goes on by rules that were loaded again, where they are a script: by the same version as before.
-    pub fn set_rules(&mut self, game: &'static GameType) {
+    ///
+    /// # Errors
+    /// When what this program adds to a script's rules has changed, and games are left.
+    pub fn set_rules(&mut self, game: &'static GameType) -> Result<(), JournalError> {
         if let Some(script) = self.record.plan.script.clone() {
             self.record.plan.set_rules(script, game);
+            if !self.record.schedule.is_complete() {
+                self.record.plan.check_rules()?;
+            }
         }
+        Ok(())
     }
 
     /// Where it is.
@@ -288,6 +299,23 @@ mod tests {
             Shape { format: Format::RoundRobin, agents: 2, rounds: 1, seats: 2, paired: true, stop: None, seed };
         let game = arena_catalogue::game("snake").unwrap();
         Plan::new(game, vec![entrant("a"), entrant("b")], &shape)
+    }
+
+    #[test]
+    fn games_by_other_rules_are_not_added_to_those_that_were_played() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut old = plan();
+        let found = old.rules_version;
+        old.rules_version = found - 1;
+        drop(Journal::create(folder.path(), old).unwrap());
+        assert_eq!(Journal::look(folder.path()).unwrap().plan.rules_version, found - 1);
+        let refused = Journal::open(folder.path()).unwrap_err();
+        assert!(matches!(refused, JournalError::Plan(PlanError::OtherRules { version, .. }) if version == found - 1));
+        // Journals of programs that knew of no versions.
+        let path = folder.path().join(FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(&format!("\"rules_version\":{},", found - 1), "")).unwrap();
+        assert_eq!(Journal::look(folder.path()).unwrap().plan.rules_version, 1);
     }
 
     fn changed(agent: &str) -> ChangedLine {

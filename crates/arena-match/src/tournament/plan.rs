@@ -26,6 +26,9 @@ pub struct Plan {
     arena_tournament: u32,
     /// The name of the game.
     pub game: String,
+    /// The version of its rules. Journals from before there were versions have none, and were begun by the first.
+    #[serde(default = "first_version")]
+    pub rules_version: u32,
     /// Where its rules are, if it is a challenge that isn't built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptPart>,
@@ -66,6 +69,10 @@ pub struct Plan {
     pub concurrency: usize,
     /// Whether a match and its agents share a core.
     pub shares_core: bool,
+}
+
+fn first_version() -> u32 {
+    1
 }
 
 /// The rules of a tournament that aren't built in: a challenge's script.
@@ -182,6 +189,19 @@ pub enum PlanError {
     /// The seed is none.
     #[error("the seed isn't 64 hexadecimal digits")]
     Seed,
+    /// It was begun by other rules than those at hand.
+    #[error(
+        "it was begun by version {version} of the rules of {game}, and this program plays by version {found}: its games and new ones don't \
+         compare, so it can't go on; `arena tournament standings` shows what was played, and a new tournament plays by the new rules"
+    )]
+    OtherRules {
+        /// The game.
+        game: String,
+        /// By which it was begun.
+        version: u32,
+        /// The version at hand.
+        found: u32,
+    },
     /// A later program wrote it.
     #[error("this is a tournament of version {0}, and this program knows version {VERSION}")]
     Version(u32),
@@ -193,6 +213,7 @@ impl Plan {
         Plan {
             arena_tournament: VERSION,
             game: game.name.to_owned(),
+            rules_version: game.rules_version,
             script: None,
             rules: Rules::default(),
             options: Map::new(),
@@ -246,6 +267,21 @@ impl Plan {
             game.start(&self.options, Setup { agents: agent_ids(&seed, self.seats), seed })?;
         }
         Ok(())
+    }
+
+    /// Refuses to play by other rules than those by which it was begun. Rules that nobody has loaded are let pass.
+    ///
+    /// # Errors
+    /// When the version of the rules at hand is another one.
+    pub fn check_rules(&self) -> Result<(), PlanError> {
+        match self.game() {
+            Ok(game) if game.rules_version != self.rules_version => Err(PlanError::OtherRules {
+                game: self.game.clone(),
+                version: self.rules_version,
+                found: game.rules_version,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// The game.

@@ -112,12 +112,17 @@ impl Record {
                 return Err(format!("game {number} has another seed or round in this tournament"));
             }
             let seats = names.len();
-            let lengths = [game.scores.len(), game.verdicts.len(), game.details.len(), game.faults.len()];
+            let lengths =
+                [game.ranks.len(), game.scores.len(), game.verdicts.len(), game.details.len(), game.faults.len()];
             if lengths.iter().any(|length| *length != seats) {
                 return Err(format!("game {number} has {seats} seats, and its lists have others"));
             }
         }
-        self.schedule.record(number, &game.ranks).map_err(|error: RecordError| error.to_string())?;
+        let recorded = match game.outcome.is_void() {
+            true => self.schedule.record_void(number),
+            false => self.schedule.record(number, &game.ranks),
+        };
+        recorded.map_err(|error: RecordError| error.to_string())?;
         if self.games.len() < number {
             self.games.resize(number, None);
         }

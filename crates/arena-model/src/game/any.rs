@@ -47,6 +47,9 @@ pub trait AnyGame: Send {
     /// [`Game::scores`].
     fn scores(&self) -> Vec<f64>;
 
+    /// [`Game::is_void`].
+    fn is_void(&self) -> bool;
+
     /// [`Game::side`].
     fn side(&self, seat: Seat) -> Option<&'static str>;
 }
@@ -138,7 +141,7 @@ impl GameType {
             is_shared: false,
             seats: players..=players,
             limits: operator_game::LIMITS,
-            rules_version: challenge.rules_version(),
+            rules_version: challenge.rules_version() + operator_game::MATCH_RULES,
             start: Start::Challenge(challenge),
         }))
     }
@@ -216,6 +219,10 @@ impl<G: Game> AnyGame for Running<G> {
         self.game.scores()
     }
 
+    fn is_void(&self) -> bool {
+        self.game.is_void()
+    }
+
     fn side(&self, seat: Seat) -> Option<&'static str> {
         self.game.side(seat)
     }
@@ -262,6 +269,10 @@ impl AnyGame for RunningChallenge {
 
     fn scores(&self) -> Vec<f64> {
         self.game.scores()
+    }
+
+    fn is_void(&self) -> bool {
+        self.game.is_void()
     }
 
     fn side(&self, _seat: Seat) -> Option<&'static str> {

@@ -30,11 +30,13 @@ pub enum Verdict {
     MemoryLimit,
     /// It made a move that the rules forbid.
     IllegalMove,
+    /// The game waited for it and it did nothing.
+    NoAction,
 }
 
 impl Verdict {
     /// All of them.
-    pub const ALL: [Verdict; 11] = [
+    pub const ALL: [Verdict; 12] = [
         Verdict::StartupFail,
         Verdict::PingFail,
         Verdict::SetAgentIdFail,
@@ -46,6 +48,7 @@ impl Verdict {
         Verdict::OutputLimit,
         Verdict::MemoryLimit,
         Verdict::IllegalMove,
+        Verdict::NoAction,
     ];
 
     /// Its name on the wire: `TIMEOUT`.
@@ -62,12 +65,13 @@ impl Verdict {
             Verdict::OutputLimit => "OUTPUT_LIMIT",
             Verdict::MemoryLimit => "MEMORY_LIMIT",
             Verdict::IllegalMove => "ILLEGAL_MOVE",
+            Verdict::NoAction => "NO_ACTION",
         }
     }
 
     /// Whether it is the game's rules that speak, rather than the protocol's.
     pub fn is_of_the_game(self) -> bool {
-        self == Verdict::IllegalMove
+        matches!(self, Verdict::IllegalMove | Verdict::NoAction)
     }
 
     /// Whether it is cheating rather than a failure: the `stop` message says so.

@@ -491,3 +491,48 @@ fn hundreds_of_agents_are_paired_in_time() {
     let schedule = play(&shape, 1, 1);
     assert_eq!(schedule.fixtures().len(), 9 * 300);
 }
+
+// A tournament of any format comes to its end although each third game is void, and such games count for no agent.
+#[test]
+fn void_games_count_for_no_agent() {
+    let margin = Some(Stop::Margin(1000.0));
+    for (format, rounds, stop) in [
+        (Format::RoundRobin, 3, None),
+        (Format::Gauntlet, 3, None),
+        (Format::Swiss, 3, None),
+        (Format::Knockout, 1, None),
+        (Format::Adaptive, 40, margin),
+    ] {
+        let mut schedule = Schedule::new(Shape { stop, ..shape(format, 4, rounds, 2, true, 5) }).unwrap();
+        let mut void = 0;
+        while !schedule.is_complete() {
+            let number = schedule.pending().next().unwrap().number;
+            if number % 3 == 0 {
+                void += 1;
+                schedule.record_void(number).unwrap();
+            } else {
+                schedule.record(number, &[1, 2]).unwrap();
+            }
+        }
+        assert!(schedule.is_complete() && void > 0, "{format:?}");
+        assert_eq!((schedule.void(), results(&schedule).len()), (void, schedule.games_played() - void), "{format:?}");
+        let games: u64 = standings(&schedule).iter().map(|line| line.games).sum();
+        let draws: u64 = standings(&schedule).iter().map(|line| line.draws).sum();
+        assert_eq!((games as usize, draws), (2 * (schedule.games_played() - void), 0), "{format:?}");
+    }
+}
+
+#[test]
+fn a_test_takes_nothing_from_a_meeting_with_a_void_game() {
+    let tested = Shape { stop: Some(sprt(300.0)), ..shape(Format::RoundRobin, 2, 1000, 2, true, 5) };
+    let mut schedule = Schedule::new(tested).unwrap();
+    for (number, ranks) in [(1, Some([1, 2])), (2, None), (3, Some([1, 2])), (4, Some([1, 2]))] {
+        match ranks {
+            Some(ranks) => schedule.record(number, &ranks).unwrap(),
+            None => schedule.record_void(number).unwrap(),
+        }
+    }
+    let trial = schedule.trial().unwrap();
+    assert_eq!((trial.judged(), trial.scores()), (4, Scores::Pentanomial([0, 0, 1, 0, 0])));
+    assert!(schedule.record_void(4).is_err() && schedule.record(5, &[]).is_err());
+}

@@ -38,9 +38,13 @@ impl Trial {
                 None => ControlFlow::Break(()),
             });
             let ControlFlow::Continue(half_points) = sum else { return };
+            self.judged += a_meeting;
+            // A meeting with a void game tells nothing that the test could take.
+            if results.iter().flatten().any(Vec::is_empty) {
+                continue;
+            }
             self.scores.add(half_points as usize);
             self.state = self.sprt.judge(&self.scores);
-            self.judged += a_meeting;
         }
     }
 
