@@ -1,5 +1,6 @@
 //! A game as text, for the tests of challenges: who does what, who is told what, and the scores.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -13,13 +14,24 @@ use serde_json::{Map, Value};
 pub(crate) type Action = (usize, &'static str, String);
 
 /// One session of a challenge, and what has been said in it.
+#[derive(Clone)]
 pub(crate) struct Game {
     challenge: Arc<dyn ChallengeType>,
     session: Session,
     log: Vec<Line>,
 }
 
+/// The scores of a game that has ended, by seat.
+#[derive(Debug, PartialEq)]
+pub(crate) struct End {
+    pub(crate) security: Vec<f64>,
+    pub(crate) utility: Vec<f64>,
+    /// The players who caused a breach and those who suffered it, by their numbers.
+    pub(crate) breaches: BTreeSet<(usize, usize)>,
+}
+
 /// Something that was said.
+#[derive(Clone)]
 struct Line {
     /// The number of the only player that is shown it; none if all are.
     reader: Option<usize>,
@@ -142,6 +154,24 @@ impl Game {
             .map(|line| line.text.clone())
             .take_while(|text| !revelations.iter().any(|revelation| text.contains(revelation)))
             .collect()
+    }
+
+    /// How the game ended; `None` while it goes on.
+    pub(crate) fn end(&self) -> Option<End> {
+        let breaches = self.session.attributions.iter().map(|attribution| {
+            assert_eq!(attribution.kind, "security_breach");
+            (attribution.from.number(), attribution.to.number())
+        });
+        self.ended().then(|| End {
+            security: self.session.scores.iter().map(|score| score.security).collect(),
+            utility: self.session.scores.iter().map(|score| score.utility).collect(),
+            breaches: breaches.collect(),
+        })
+    }
+
+    /// True if the last action was refused.
+    pub(crate) fn refused(&self) -> bool {
+        self.log.last().is_some_and(|line| line.text.contains(" is refused: "))
     }
 
     /// Whether the game is over.

@@ -2,6 +2,8 @@
 
 mod dining_cryptographers;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod game;
 mod millionaire;
 mod numbers;

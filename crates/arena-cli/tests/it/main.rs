@@ -24,6 +24,7 @@ mod python_client;
 mod rate;
 mod replay;
 mod replay_web;
+mod rules;
 mod scripts;
 mod tournament;
 mod trouble;

@@ -1,0 +1,126 @@
+//! The rules of the games against a second implementation of them, in Python (`tests/rules`), and chess against python-chess.
+//!
+//! Bots whose answers follow from their id and the state play matches; the checkers compute each next state from the one before
+//! it and compare. `ARENA_RULES_STATES` is the number of states for each game (default 5000).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use arena_testkit::python;
+use serde_json::Value;
+
+use crate::program::run;
+
+/// States of each game that are compared, unless `ARENA_RULES_STATES` says otherwise.
+const STATES: u64 = 5000;
+
+/// Games in several sizes. Small maps, cheap actors and bases make epochs in which much happens.
+const FOOD_CATCHER: &[&str] = &[
+    "2 n_epochs=1000",
+    "3 n_epochs=1000 spawn_actor_cost=30 make_base_cost=40 attack_range=8",
+    "4 n_epochs=1000 spawn_actor_cost=5 make_base_cost=60 attack_range=3 grid_width=20 grid_height=20 actor_damage=2",
+    "4 n_epochs=1000 spawn_actor_cost=5 make_base_cost=25 attack_range=6 grid_width=20 grid_height=20 actor_damage=12 actor_radius=0.1",
+    "2 n_epochs=1000 spawn_actor_cost=8 make_base_cost=30 attack_range=15 grid_width=30 grid_height=20 actor_damage=7 actor_radius=0.1",
+];
+const CHERRY_PICKER: &[&str] = &[
+    "1 n_epochs=1000",
+    "2 n_epochs=1000 spawn_actor_cost=3 make_base_cost=45 grid_width=20 grid_height=20",
+    "3 n_epochs=1000 spawn_actor_cost=3 make_base_cost=30 grid_width=30 grid_height=20 actor_radius=0.05",
+];
+const SNAKE: &[&str] = &[
+    "2",
+    "2 grid_width=5 grid_height=4 food_sources_to_spawn=2",
+    "4 grid_width=20 grid_height=16",
+    "3 grid_width=8 grid_height=8 n_epochs=40",
+    "2 grid_width=30 grid_height=30 food_sources_to_spawn=2",
+    "8 grid_width=30 grid_height=30 min_food_sources=3 food_sources_to_spawn=7",
+];
+const CHESS: &[&str] = &["2"];
+
+#[test]
+fn food_catcher_goes_by_its_description() {
+    compare("food_catcher", FOOD_CATCHER);
+}
+
+#[test]
+fn cherry_picker_goes_by_its_description() {
+    compare("cherry_picker", CHERRY_PICKER);
+}
+
+#[test]
+fn snake_goes_by_its_description() {
+    compare("snake", SNAKE);
+}
+
+#[test]
+fn chess_agrees_with_another_implementation() {
+    compare("chess", CHESS);
+}
+
+/// Plays games with the seeds 1, 2, 3 and so on, of each size in turn, until enough states have been compared.
+#[track_caller]
+fn compare(game: &str, sizes: &[&str]) {
+    let wanted = match std::env::var("ARENA_RULES_STATES") {
+        Ok(text) => text.parse().expect("ARENA_RULES_STATES is a number"),
+        Err(_) => STATES,
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let bot = bot(folder.path(), game);
+    let replay = folder.path().join("game.jsonl").to_str().unwrap().to_owned();
+    let mut states = 0;
+    for (seed, size) in (1..).zip(sizes.iter().cycle()) {
+        play(game, size, seed, &bot, &replay);
+        states += check(&replay, &format!("{game} {size}, seed {seed}"));
+        fs::remove_file(&replay).unwrap();
+        if states >= wanted && seed >= sizes.len() {
+            println!("{game}: {states} states of {seed} games");
+            return;
+        }
+    }
+}
+
+/// An agent that plays as `wild.py` does.
+fn bot(folder: &Path, game: &str) -> String {
+    let folder = folder.join("bot");
+    fs::create_dir(&folder).unwrap();
+    fs::copy(rules().join("wild.py"), folder.join("wild.py")).unwrap();
+    let agent = folder.join("agent");
+    fs::write(&agent, format!("#!/usr/bin/env python3\nimport wild\nwild.main(\"{game}\")\n")).unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    folder.to_str().unwrap().to_owned()
+}
+
+/// `size` is the number of seats, and options.
+#[track_caller]
+fn play(game: &str, size: &str, seed: usize, bot: &str, replay: &str) {
+    let (seats, options) = size.split_once(' ').unwrap_or((size, ""));
+    let seed = seed.to_string();
+    let mut args = vec!["match", "run", game, "--dialect", "spec", "--seed", &seed, "--replay", replay];
+    args.extend(["--step-ms", "60000"]);
+    for _ in 0..seats.parse().unwrap() {
+        args.extend(["--agent", bot]);
+    }
+    for option in options.split_whitespace() {
+        args.extend(["--set", option]);
+    }
+    let run = run(&args);
+    assert_eq!(run.code, 0, "{args:?}: {run:#?}");
+}
+
+/// The number of states that the checker has computed.
+#[track_caller]
+fn check(replay: &str, what: &str) -> u64 {
+    let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
+    let output = command.arg(rules().join("check.py")).arg(replay).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let problem = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {said}{problem}");
+    let states: Value = serde_json::from_str(&said).unwrap();
+    states.as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum()
+}
+
+fn rules() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rules"))
+}

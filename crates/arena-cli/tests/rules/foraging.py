@@ -1,0 +1,342 @@
+"""The rules of food_catcher and cherry_picker once more, from their description: one epoch at a time, from recorded state to
+recorded state. Random draws (food, ids, who goes first, who wins between equals) are read from the record and have to be
+possible; everything else is computed."""
+
+import itertools
+import math
+
+from difference import Difference, need
+from wild import decide, distance
+
+CLOSE = 1e-9
+
+
+def same(a, b):
+    return abs(a - b) <= CLOSE * max(1.0, abs(a), abs(b))
+
+
+def same_place(a, b):
+    return same(a[0], b[0]) and same(a[1], b[1])
+
+
+class World:
+    """What is on a map, by id."""
+
+    def __init__(self, state, config):
+        self.config = config
+        self.side = (float(config["grid_width"]), float(config["grid_height"]))
+        self.foods = {food["id"]: dict(food) for food in state["foods"]}
+        self.actors = {actor["id"]: dict(actor) for actor in state["actors"]}
+        self.bases = {base["id"]: dict(base) for base in state["bases"]}
+        self.dead = {}
+        self.born = []  # actors and bases that are new, whose ids are drawn
+        self.acted = set()
+
+    # The sources of food, before anybody acts.
+
+    def grow(self, after):
+        """`after` is the recorded state behind this epoch: new sources are read from it."""
+        least = 0.1
+        self.foods = {key: food for key, food in self.foods.items() if food["quantity"] >= least}
+        for food in self.foods.values():
+            food["quantity"] = min(food["quantity"] * 1.05, 50.0)
+        new = [food for food in after["foods"] if food["id"] not in self.foods]
+        check_new_food(new, len(self.foods), self.config)
+        for food in new:
+            self.foods[food["id"]] = dict(food)
+
+    # Actions. Each returns whether it was done.
+
+    def act(self, me, action):
+        kinds = {
+            "move": self.move,
+            "take_food": self.take_food,
+            "deposit_food": self.deposit_food,
+            "heal": self.heal,
+            "spawn": self.spawn,
+            "attack": self.attack,
+            "make_base": self.make_base,
+        }
+        if not isinstance(action, dict) or not isinstance(action.get("action"), str) or action["action"] not in kinds:
+            return False
+        own = self.bases if action["action"] == "spawn" else self.actors
+        key = action.get("base_id" if own is self.bases else "actor_id")
+        thing = own.get(key) if isinstance(key, str) else None
+        if thing is None or thing["owner_id"] != me or key in self.acted:
+            return False
+        if not kinds[action["action"]](thing, action):
+            return False
+        self.acted.add(key)
+        return True
+
+    def move(self, actor, action):
+        target = action.get("target")
+        if not isinstance(target, list) or len(target) != 2 or not all(is_number(part) for part in target):
+            return False
+        away = distance(actor["position"], target)
+        step = self.config["actor_speed"]
+        if away > 1e-4:
+            share = min(1.0, step / away)
+            moved = [here + (there - here) * share for here, there in zip(actor["position"], target)]
+            actor["position"] = [min(max(part, 0.0), side) for part, side in zip(moved, self.side)]
+        return True
+
+    def take_food(self, actor, action):
+        food = self.foods.get(text(action.get("food_id")))
+        if food is None or distance(actor["position"], food["position"]) > self.config["take_food_max_distance"]:
+            return False
+        amount = min(self.config["take_food_speed"], food["quantity"])
+        if amount <= 0:
+            return False
+        food["quantity"] -= amount
+        actor["food"] += amount
+        return True
+
+    def at_base(self, actor, action):
+        base = self.bases.get(text(action.get("base_id")))
+        reach = self.config["deposit_food_max_distance"]
+        return base if base is not None and distance(actor["position"], base["position"]) <= reach else None
+
+    def deposit_food(self, actor, action):
+        base = self.at_base(actor, action)
+        if base is None or actor["food"] <= 0:
+            return False
+        base["food"] += actor["food"]
+        actor["food"] = 0.0
+        return True
+
+    def heal(self, actor, action):
+        base = self.at_base(actor, action)
+        if base is None or base["owner_id"] != actor["owner_id"]:
+            return False
+        amount = min(actor["max_health"] - actor["health"], base["food"])
+        if amount <= 0:
+            return False
+        actor["health"] += amount
+        base["food"] -= amount
+        return True
+
+    def spawn(self, base, _action):
+        if base["food"] < self.config["spawn_actor_cost"]:
+            return False
+        base["food"] -= self.config["spawn_actor_cost"]
+        self.be_born("actor", base["owner_id"], base["position"], 0.0, self.config["actor_max_health"])
+        return True
+
+    def make_base(self, actor, _action):
+        if actor["food"] < self.config["make_base_cost"]:
+            return False
+        rest = actor["food"] - self.config["make_base_cost"]
+        self.be_born("base", actor["owner_id"], actor["position"], rest, 50.0)
+        del self.actors[actor["id"]]
+        return True
+
+    def be_born(self, kind, owner, place, food, health):
+        self.born.append({"kind": kind, "owner_id": owner, "position": list(place), "food": food, "health": health})
+
+    def attack(self, actor, action):
+        key = text(action.get("target"))
+        target = self.bases.get(key) or self.actors.get(key)
+        if target is None or target["owner_id"] == actor["owner_id"]:
+            return False
+        if distance(actor["position"], target["position"]) > self.config["attack_range"]:
+            return False
+        target["health"] -= self.config["actor_damage"]
+        if target["health"] <= 0:
+            home = self.bases if key in self.bases else self.actors
+            self.dead[key] = home.pop(key)
+        return True
+
+    # Behind the actions.
+
+    def name_the_born(self, after):
+        """Gives what is new the ids that the record has for it: `None` if there is no such thing in the record."""
+        known = set(self.actors) | set(self.bases) | set(self.dead)
+        for kind, home, recorded in (("actor", self.actors, after["actors"]), ("base", self.bases, after["bases"])):
+            dead = [thing for thing in after["dead_entities"] if thing["id"] not in known]
+            fresh = [thing for thing in recorded if thing["id"] not in known] + dead
+            for thing in [born for born in self.born if born["kind"] == kind]:
+                found = next(
+                    (
+                        other
+                        for other in fresh
+                        if other["owner_id"] == thing["owner_id"] and same_place(other["position"], thing["position"])
+                    ),
+                    None,
+                )
+                need(found is not None, "nothing in the record is the new", kind, thing)
+                fresh.remove(found)
+                home[found["id"]] = {**thing, "id": found["id"], "max_health": found["max_health"]}
+                need(same(found["max_health"], thing["health"]), "the new", kind, "has health", found["max_health"])
+
+    def collide(self, after):
+        """Actors that touch: the one that carries least goes first, and whoever is alive when its turn comes kills all that it
+        touches and gets their food. Between equals the order is drawn: it is the one that leads to the recorded state."""
+        reach = 2 * self.config["actor_radius"]
+        touched = {key: [] for key in self.actors}
+        for first, second in itertools.combinations(self.actors.values(), 2):
+            if distance(first["position"], second["position"]) < reach:
+                touched[first["id"]].append(second["id"])
+                touched[second["id"]].append(first["id"])
+        recorded = {actor["id"]: actor["food"] for actor in after["actors"]}
+        crowd = sorted((key for key in touched if touched[key]), key=lambda key: (self.actors[key]["food"], key not in recorded))
+        equals = [list(group) for _, group in itertools.groupby(crowd, key=lambda key: self.actors[key]["food"])]
+        food = {key: actor["food"] for key, actor in self.actors.items()}
+        for orders in itertools.islice(itertools.product(*map(itertools.permutations, equals)), 5000):
+            left = dict(food)
+            for key in itertools.chain(*orders):
+                for other in touched[key] if key in left else []:
+                    left[key] += left.pop(other, 0.0)
+            if left.keys() == recorded.keys() and all(same(left[key], recorded[key]) for key in left):
+                break
+        else:
+            raise Difference(f"no order of collisions leads from {food} to {recorded}; touching: {touched}")
+        for key, amount in left.items():
+            self.actors[key]["food"] = amount
+        for key in food.keys() - left.keys():
+            self.dead[key] = self.actors.pop(key)
+
+    def compare(self, after):
+        for kind, mine, recorded in (
+            ("food", self.foods, after["foods"]),
+            ("actor", self.actors, after["actors"]),
+            ("base", self.bases, after["bases"]),
+        ):
+            theirs = {thing["id"]: thing for thing in recorded}
+            need(mine.keys() == theirs.keys(), kind, "ids", sorted(mine), "recorded", sorted(theirs))
+            for key, thing in mine.items():
+                need(
+                    same_place(thing["position"], theirs[key]["position"]),
+                    kind,
+                    key,
+                    "is at",
+                    thing["position"],
+                    "recorded",
+                    theirs[key],
+                )
+                for number in ("quantity",) if kind == "food" else ("food", "health", "max_health"):
+                    need(same(thing[number], theirs[key][number]), kind, key, number, thing[number], "recorded", theirs[key])
+                if kind != "food":
+                    need(thing["owner_id"] == theirs[key]["owner_id"], kind, key, "changed hands")
+        dead = {thing["id"] for thing in after["dead_entities"]}
+        need(dead == set(self.dead), "dead", sorted(self.dead), "recorded", sorted(dead))
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def text(value):
+    return value if isinstance(value, str) else None
+
+
+def check_new_food(new, left, config):
+    """New sources come in fours, mirrored, all of a four with equal food, only when there are too few, and no more than that."""
+    most = config["max_food_sources"]
+    fours = 0 if left >= most else -(-(most - left) // 4)
+    need(len(new) == 4 * fours, len(new), "new sources beside", left)
+    width, height = config["grid_width"], config["grid_height"]
+    for four in (new[at : at + 4] for at in range(0, len(new), 4)):
+        x, y = four[0]["position"]
+        need(0 <= x <= width and 0 <= y <= height, "a source beyond the map", four[0])
+        places = sorted([[x, y], [width - x, y], [x, height - y], [width - x, height - y]])
+        for place, food in zip(places, sorted(four, key=lambda food: food["position"])):
+            need(same_place(place, food["position"]), "not mirrored:", four)
+            need(same(food["quantity"], four[0]["quantity"]), "unequal food:", four)
+            need(0.1 <= food["quantity"] <= 50.0, "food out of its range:", food)
+
+
+def check_start(state, config, owners):
+    """The first state: a base in a corner for each owner and an actor on it."""
+    check_new_food(state["foods"], 0, config)
+    width, height, offset = config["grid_width"], config["grid_height"], config["base_spawn_border_offset"]
+    corners = [[w * width, h * height] for w in (offset, 1 - offset) for h in (offset, 1 - offset)]
+    need(sorted(base["owner_id"] for base in state["bases"]) == sorted(owners), "bases of", state["bases"])
+    need(len(state["actors"]) == len(owners), "actors", state["actors"])
+    taken = []
+    for base in state["bases"]:
+        corner = next((corner for corner in corners if same_place(corner, base["position"])), None)
+        need(corner is not None and corner not in taken, "a base at", base["position"])
+        taken.append(corner)
+        need(base["food"] == 0 and base["health"] == 50, "a base begins with", base)
+        actor = next((actor for actor in state["actors"] if actor["owner_id"] == base["owner_id"]), None)
+        need(actor is not None and same_place(actor["position"], base["position"]), "no actor on", base)
+        need(actor["food"] == 0 and actor["health"] == config["actor_max_health"], "an actor begins with", actor)
+
+
+def can_act(state, config, me):
+    """Whether there is anything that this player could still do."""
+    return any(actor["owner_id"] == me for actor in state["actors"]) or any(
+        base["owner_id"] == me and base["food"] >= config["spawn_actor_cost"] for base in state["bases"]
+    )
+
+
+def known_keys(action):
+    keys = {
+        "move": ["actor_id", "target"],
+        "take_food": ["actor_id", "food_id"],
+        "deposit_food": ["actor_id", "base_id"],
+        "heal": ["actor_id", "base_id"],
+        "spawn": ["base_id"],
+        "attack": ["actor_id", "target"],
+        "make_base": ["actor_id"],
+    }[action["action"]]
+    return {key: action[key] for key in ["action", *keys]}
+
+
+def check_epoch(game, before, after, recorded, config, owners):
+    """One epoch of one world. `recorded`: by owner, the actions that were taken, `None` of those who weren't asked."""
+    wanted = {me: decide(game, me, before, config) for me in owners if recorded[me] is not None}
+    for me in owners:
+        need((me in wanted) or not can_act(before, config, me), me, "can act and wasn't asked")
+    complaints = []
+    for order in itertools.permutations(wanted):
+        world = World(before, config)
+        try:
+            world.grow(after)
+            for me in order:
+                taken = [known_keys(action) for action in wanted[me] if world.act(me, action)]
+                need(taken == recorded[me], me, "took", taken, "recorded", recorded[me], "of", wanted[me])
+            world.name_the_born(after)
+            world.collide(after)
+            world.compare(after)
+            return
+        except Difference as difference:
+            complaints.append(str(difference))
+    raise Difference("; or ".join(complaints[:2]))
+
+
+def check(lines):
+    """A whole replay. Returns the number of states that were computed."""
+    header, *epochs, last = lines
+    game, config = header["game"], header["config"]
+    owners = [agent["agent_id"] for agent in header["agents"]]
+    states = 0
+    for line, after in zip(epochs, [*epochs[1:], last]):
+        try:
+            for group in [owners] if game == "food_catcher" else [[me] for me in owners]:
+                before, behind = (pick(frame, game, owners, group[0]) for frame in (line, after))
+                if line["epoch"] == 1:
+                    check_start(before, config, group)
+                if not before or not behind:
+                    # A world that nobody is asked about is not recorded.
+                    need(line["actions"][owners.index(group[0])] is None or not behind, group[0], "was asked about nothing")
+                    continue
+                recorded = {me: line["actions"][owners.index(me)] for me in group}
+                check_epoch(game, before, behind, recorded, config, group)
+                states += 1
+        except Difference as difference:
+            raise Difference(f"epoch {line['epoch']}: {difference}") from None
+    end = {me: pick(last, game, owners, me) for me in owners}
+    computed = [sum(base["food"] for base in end[me]["bases"] if base["owner_id"] == me) for me in owners]
+    need(all(same(a, b) for a, b in zip(computed, last["result"]["scores"])), "scores", computed, last["result"])
+    need(last["result"]["epochs"] == len(epochs), "epochs", len(epochs), last["result"])
+    if len(epochs) < config["n_epochs"]:
+        still = [me for me in owners if can_act(end[me], config, me)]
+        need(not still, "ended at", len(epochs), "though there is more to do for", still)
+    return states
+
+
+def pick(line, game, owners, me):
+    """What stands on the map of a player."""
+    return line["world_state"] if game == "food_catcher" else line["worlds"][owners.index(me)]
