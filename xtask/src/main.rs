@@ -9,6 +9,7 @@ mod packages;
 mod postgres;
 mod python;
 mod rules;
+mod soak;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ Chores:
   fuzz         requests of all sorts against the description in /openapi.json (part of ci; --long: half an hour of others)
   python       the packages that some tests need, installed below the target folder (part of ci)
   rules        the house rules alone (seconds)
+  soak         the long forms of tests, hours in all; `cargo xtask soak rules crash` runs two of them
   screenshots  the pictures of pages in docs/screens, made anew";
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["fuzz", "--long"] => fuzz::fuzz(&root, true),
         ["python"] => python::prepare(&root),
         ["rules"] => rules::check(&root),
+        ["soak", ref names @ ..] => soak::soak(&root, names),
         ["screenshots"] => browser::screenshots(&root),
         _ => anyhow::bail!("{USAGE}"),
     });

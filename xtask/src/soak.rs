@@ -1,0 +1,64 @@
+//! `cargo xtask soak`: the long forms of tests that `cargo xtask ci` runs in short.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::bail;
+
+use crate::cargo::{cargo, run, say};
+use crate::{fuzz, python};
+
+/// A long form: its name, the variables that lengthen the tests, and the arguments of `cargo test`.
+struct Long {
+    name: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+    tests: &'static [&'static str],
+}
+
+const LONG: [Long; 4] = [
+    Long {
+        name: "rules",
+        variables: &[("ARENA_RULES_STATES", "200000")],
+        tests: &["-p", "arena-cli", "--test", "it", "rules::"],
+    },
+    Long {
+        name: "crash",
+        variables: &[("ARENA_CRASH_ROUNDS", "100")],
+        tests: &["-p", "arena-cli", "--test", "it", "crash::"],
+    },
+    Long {
+        name: "faults",
+        variables: &[("ARENA_FAULT_SECONDS", "60")],
+        tests: &["-p", "arena-cli", "--test", "cluster"],
+    },
+    Long { name: "properties", variables: &[("PROPTEST_CASES", "10000")], tests: &["--workspace", "--lib"] },
+];
+
+/// The one long form that is a chore of its own.
+const FUZZ: &str = "fuzz";
+
+/// Runs the long forms with these names, or all of them if there are none. Stops at the first that fails.
+///
+/// # Errors
+/// If a name is unknown or a test fails.
+pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
+    let known = || LONG.iter().map(|long| long.name).chain([FUZZ]);
+    if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
+        bail!("no long form is named {unknown}; there are: {}", known().collect::<Vec<_>>().join(", "));
+    }
+    python::prepare(root)?;
+    for name in known().filter(|name| names.is_empty() || names.contains(name)) {
+        say(&format!("\n== {name}"));
+        let started = Instant::now();
+        match LONG.iter().find(|long| long.name == name) {
+            Some(long) => {
+                let mut test = cargo(root, &["test", "--locked"]);
+                test.args(long.tests).args(["--", "--nocapture"]).envs(long.variables.iter().copied());
+                run(test)?;
+            }
+            None => fuzz::fuzz(root, true)?,
+        }
+        say(&format!("{name}: {:.0} s", started.elapsed().as_secs_f64()));
+    }
+    Ok(())
+}
