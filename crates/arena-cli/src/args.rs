@@ -152,9 +152,16 @@ yours, and the session goes on without you.
 A bot gets the states of games (snake, chess, …) as in a match; docs/agents.md tells what it gets of other challenges. A bot
 that crashes, is late or breaks the protocol resigns, where the challenge lets it, and the exit code is 12.
 
-A language model is given the rules, the challenge's methods as tools, and messages as they come. Reaching a limit, it
-resigns where the challenge lets it, or else keeps silent to the end; --max-time leaves at once. The key of its endpoint is in
-OPENAI_API_KEY or ANTHROPIC_API_KEY.")]
+A language model is given the rules, the challenge's methods as tools, and messages as they come. The key of its endpoint is in
+OPENAI_API_KEY or ANTHROPIC_API_KEY.
+
+An endpoint that is busy or away is asked again for --patience seconds. If it still fails, or refuses the key or the payment,
+the seat is parked: nothing is resigned, the exit code is 17, and `arena play --from INVITE --model NAME` comes back to it. A
+game's time limit for a turn goes on, and an arena ends a session in which nothing happens; such a session doesn't count.
+
+A model that reaches a limit, or gives five answers in a row without a tool call, stops: it resigns where the challenge has a
+method for that. Elsewhere the other players are told. The seat then keeps silent to the end of the session, or until
+--max-time; the exit code is 18.")]
     Play(Box<SeatArgs>),
     /// Matches: bots in any language play games against each other, without a server.
     #[command(after_help = "\

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use arena_identity::{KeyPair, ProfileUpdate};
 use arena_model::{InviteCode, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rustls::CertificateError;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
@@ -362,6 +363,11 @@ impl Arena {
         self.get(path, &query, read.wait)
     }
 
+    /// Returns true if requests carry a session key.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Whether this arena tells players apart by keys, and we show none. Arenas that don't say so are taken not to.
     pub fn lacks_key(&self) -> bool {
         #[derive(Deserialize)]
@@ -501,6 +507,13 @@ impl Arena {
             ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 "connection refused; is it running? \"arena serve\" starts one".to_owned()
             }
+            error if certificate_fault(&error).is_some() => certificate_fault(&error).unwrap_or_default(),
+            ureq::Error::Io(error) if rustls_error(&error).is_some() => {
+                return CallError::NotAnArena {
+                    url: self.url.clone(),
+                    what: format!("something that isn't TLS ({error})"),
+                };
+            }
             ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
                 return CallError::NotAnArena {
                     url: self.url.clone(),
@@ -563,6 +576,34 @@ fn is_broken_connection(error: &ureq::Error) -> bool {
         ureq::Error::ConnectionFailed => true,
         _ => false,
     }
+}
+
+/// The fault of a server's certificate, in a sentence, if that is the reason of an error.
+pub fn certificate_fault(error: &ureq::Error) -> Option<String> {
+    let error = match error {
+        ureq::Error::Rustls(error) => error,
+        ureq::Error::Io(error) => rustls_error(error)?,
+        _ => return None,
+    };
+    let rustls::Error::InvalidCertificate(error) = error else { return None };
+    Some(match error {
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by an unknown authority; --cacert FILE names the authority of an arena"
+                .to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate isn't valid yet; is the clock of this machine right?".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another host".to_owned()
+        }
+        error => format!("its certificate is refused: {error:?}"),
+    })
+}
+
+fn rustls_error(error: &std::io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// What changes about a profile, as fields of a body.

@@ -38,13 +38,17 @@ pub enum Exit {
     /// A league: there is one of that name, or none, or it has too few agents.
     /// Or there are no results to rate, or damaged ones.
     BadTournament = 13,
-    /// The endpoint of a language model can't be used: it refuses the key or the request, or doesn't answer.
+    /// The endpoint of a language model failed, and the session ended before it answered again.
     ModelFailed = 14,
     /// A challenge has faults; `challenge check` told them. Or its seats aren't equally good, as `challenge fairness` told, or its folder
     /// holds no challenge at all.
     FaultyChallenge = 15,
     /// A replay was played by another version of the rules than this program's, so it can't be verified. Nothing else in it is wrong.
     OtherRules = 16,
+    /// The endpoint of a language model failed. The player has left its seat without resigning, and can come back to it.
+    Parked = 17,
+    /// A language model stopped before the end of its session: a limit was reached, or it refused to play.
+    ModelStopped = 18,
     /// Interrupted: a match was called off; or, by a second Ctrl-C, a server stopped without finishing what was under way.
     Interrupted = 130,
     /// Asked to terminate twice: stopped at once.
@@ -62,7 +66,8 @@ Exit codes:
    10  can't write a file      11  replay damaged or untrue
    12  the agent has faults    13  tournament damaged, in use or changed
    14  no language model       15  the challenge has faults
-   16  replay by other rules
+   16  replay by other rules   17  the seat is parked
+   18  the model stopped early
   130, 143  called off by Ctrl-C, or stopped at once by a second one or a second SIGTERM";
 
 impl From<Exit> for ExitCode {

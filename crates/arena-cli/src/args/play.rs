@@ -119,6 +119,9 @@ pub struct ModelArgs {
     /// Seconds at most until the model leaves.
     #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub max_time: Option<u64>,
+    /// Seconds to hold out while the endpoint is busy or fails, before the seat is parked [default: 600]
+    #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
+    pub patience: Option<u64>,
     /// Tokens of a question at most: beyond that, the oldest turns are left out, but never the rules, the first and the latest state [default: 100000]
     #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u64).range(1000..))]
     pub context_tokens: Option<u64>,

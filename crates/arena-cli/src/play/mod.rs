@@ -11,7 +11,7 @@ mod person;
 mod seat;
 mod typed;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::args::{Global, SeatArgs};
 use crate::client::Arena;
@@ -78,7 +78,11 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         Mind::Model(model) => Some(model.summary()),
         Mind::Person | Mind::Bot(_) => None,
     };
-    tell(&seat, (played == Played::ToTheEnd).then(|| inbox.ending()), spent, style)
+    tell(&seat, (played == Played::ToTheEnd).then(|| inbox.ending()), spent, style)?;
+    match &mind {
+        Mind::Model(model) => model.verdict(&seat, played),
+        Mind::Person | Mind::Bot(_) => Ok(()),
+    }
 }
 
 /// Prints how the session ended, if it did.
@@ -86,9 +90,9 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
     if style == Style::Json {
         let mut result = match &ending {
             Some(ending) => seat.result(ending),
-            None => {
-                serde_json::json!({"session": seat.session, "challenge": seat.challenge, "you": seat.you, "left": true})
-            }
+            None => json!({
+                "session": seat.session, "challenge": seat.challenge, "you": seat.you, "left": true, "back": seat.back(),
+            }),
         };
         if let Some(spent) = spent {
             result["model"] = spent;

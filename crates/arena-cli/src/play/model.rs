@@ -10,21 +10,20 @@ mod spent;
 mod transcript;
 mod turn;
 
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Played;
 use super::game::Said;
-use super::news::{Inbox, Message, Next};
+use super::news::{Inbox, Kind, Message, Next};
 use super::seat::Seat;
 use crate::args::{Api, ModelArgs};
 use crate::client::CallError;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 
-use endpoint::Endpoint;
+use endpoint::{Asked, Endpoint};
 use history::History;
 use prompt::{Fence, Tool, Want};
 use spent::{Limits, Spent};
@@ -40,6 +39,15 @@ const BYTES_A_TOKEN: usize = 4;
 /// Tokens of a question at most, where nobody says otherwise: what most models take, with room for the answer.
 const CONTEXT_TOKENS: u64 = 100_000;
 
+/// Seconds for which a failing endpoint is asked again by default.
+const PATIENCE_S: u64 = 600;
+
+/// Answers in a row without a tool call, after which a model counts as refusing to play.
+const IDLE_ANSWERS: u32 = 5;
+
+/// Said to the other players when a model stops in a challenge without a method to resign. It doesn't tell that a model plays.
+const FAREWELL: &str = "This seat has stopped playing: it will not act or answer any more.";
+
 /// A language model that is about to play.
 pub struct Model {
     name: String,
@@ -53,8 +61,14 @@ pub struct Model {
     transcript: Transcript,
     /// Whether the arena is told what each request has cost.
     reports: bool,
-    /// Which limit ended its play.
-    stopped: Option<String>,
+    /// Time for which a failing endpoint is asked again.
+    patience: Duration,
+    /// What was said and done in this run, and hasn't come back as a message yet.
+    own: Vec<(Kind, String)>,
+    /// The cause that ended its play before the session's end: an option's name, or `refused`.
+    stopped: Option<&'static str>,
+    /// The endpoint's fault that ended its play.
+    fault: Option<String>,
 }
 
 impl Model {
@@ -77,15 +91,19 @@ impl Model {
             seed: args.seed,
             transcript: Transcript::of(args.transcript.as_deref())?,
             reports: !args.no_usage_report,
+            patience: Duration::from_secs(args.patience.unwrap_or(PATIENCE_S)),
+            own: Vec::new(),
             stopped: None,
+            fault: None,
             name,
         })
     }
 
-    /// Lets the model play, and says at the end what it has cost, however it ends.
+    /// Lets the model play, and says at the end what it has cost, however it ends. A failing endpoint parks the seat: nothing is
+    /// resigned, since the model has done nothing wrong.
     ///
     /// # Errors
-    /// When the endpoint fails, the arena does, or it was called off.
+    /// When the arena fails, the transcript can't be written, or the play was called off.
     pub fn play(&mut self, seat: &mut Seat, inbox: &mut Inbox) -> Result<Played, Failure> {
         self.transcript.open(seat)?;
         let played = self.hold(seat, inbox);
@@ -94,11 +112,32 @@ impl Model {
         end["error"] = json!(error);
         self.transcript.note("end", end)?;
         note(&format!("{}: {}; {}", self.name, self.spent, self.transcript));
-        if played.as_ref().is_err_and(|failure| failure.exit == Exit::ModelFailed) {
-            // The others shouldn't have to wait for it.
-            seat.resign("the language model can't be reached")?;
-        }
         played
+    }
+
+    /// Returns the failure of a play that the model didn't bring to its end, for the program's exit.
+    pub fn verdict(&self, seat: &Seat, played: Played) -> Result<(), Failure> {
+        let base = self.endpoint.base();
+        match (&self.fault, self.stopped, played) {
+            (Some(why), _, Played::ToTheEnd) => Err(Failure::new(
+                Exit::ModelFailed,
+                format_args!("the session ended while the language model's endpoint {base} failed: {why}"),
+            )),
+            (Some(why), _, Played::Left) => Err(Failure::new(
+                Exit::Parked,
+                format_args!(
+                    "the language model's endpoint {base} fails: {why}; the seat is parked, not resigned: \
+                     {} --model {} with the same options goes on",
+                    seat.back(),
+                    self.name
+                ),
+            )),
+            (None, Some(cause), _) => Err(Failure::new(
+                Exit::ModelStopped,
+                format_args!("the model stopped before the session's end ({cause})"),
+            )),
+            (None, None, _) => Ok(()),
+        }
     }
 
     /// What it has cost, for programs.
@@ -106,6 +145,7 @@ impl Model {
         let mut summary = self.spent.to_json();
         summary["name"] = json!(self.name);
         summary["stopped"] = json!(self.stopped);
+        summary["fault"] = json!(self.fault);
         summary["transcript"] = json!(self.transcript.path());
         summary
     }
@@ -126,45 +166,45 @@ impl Model {
         let deadline = self.limits.time.map(|time| begun + time);
         let mut history = History::of(self.context_tokens);
         let mut wait = Wait::AtMost(OPENING);
+        let mut idle_answers = 0;
         loop {
-            let (messages, goes_on) = hear(seat, inbox, wait, deadline)?;
+            let (messages, goes_on) = self.hear(seat, inbox, wait, deadline)?;
             if !goes_on {
                 return Ok(Played::ToTheEnd);
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                self.stop(seat, "--max-time")?;
-                return Ok(Played::Left);
+                return self.stop(seat, inbox, "--max-time", deadline);
             }
             let told = prompt::news(seat, &fence, &messages, history.turns());
             if !told.is_empty() {
                 history.push(Turn::Told(told), messages.iter().any(|message| message.from == "operator"));
             }
-            let Some(reply) = self.ask(seat, &system, &tools, &mut history, deadline, inbox.called_off())? else {
-                self.stop(seat, "--max-time")?;
-                return Ok(Played::Left);
+            let reply = match self.ask(seat, &system, &tools, &mut history, deadline, inbox)? {
+                Asked::Answer(answer) => answer.reply,
+                Asked::Late => return self.stop(seat, inbox, "--max-time", deadline),
+                Asked::Over(why) => {
+                    self.fault = Some(why);
+                    return Ok(Played::ToTheEnd);
+                }
+                Asked::Failed(why) => {
+                    self.transcript.note("parked", json!({"why": why}))?;
+                    self.fault = Some(why);
+                    return Ok(Played::Left);
+                }
             };
-            let has_spoken_twice =
-                history.turns().iter().rev().find_map(Turn::reply).is_some_and(|last| last.calls.is_empty());
             let results = self.carry_out(seat, &tools, &reply)?;
             // Now, and not when something is heard: that may be the end, and the limit would never be told.
             if let Some(limit) = self.limits.reached(&self.spent) {
-                self.stop(seat, limit)?;
-                while inbox.next(deadline)? != Next::Over {
-                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        return Ok(Played::Left);
-                    }
-                }
-                return Ok(Played::ToTheEnd);
+                return self.stop(seat, inbox, limit, deadline);
+            }
+            // A model that only talks is told so, and asked again.
+            idle_answers = if reply.calls.is_empty() { idle_answers + 1 } else { 0 };
+            if idle_answers == IDLE_ANSWERS {
+                return self.stop(seat, inbox, REFUSED, deadline);
             }
             let wants_to_wait = reply.calls.iter().any(|call| call.name == prompt::WAIT);
             let all_went_well = results.iter().all(|result| !result.is_error);
-            wait = match reply.calls.is_empty() {
-                // Once it is told that text alone does nothing.
-                true if !has_spoken_twice => Wait::Not,
-                true => Wait::ForNews,
-                false if wants_to_wait && all_went_well => Wait::ForNews,
-                false => Wait::Not,
-            };
+            wait = if wants_to_wait && all_went_well { Wait::ForNews } else { Wait::Not };
             history.push(Turn::Answered(reply), false);
             if !results.is_empty() {
                 history.push(Turn::Results(results), false);
@@ -172,7 +212,7 @@ impl Model {
         }
     }
 
-    /// Asks the model once. `None` if there was no answer in time.
+    /// Asks the model once.
     fn ask(
         &mut self,
         seat: &Seat,
@@ -180,8 +220,8 @@ impl Model {
         tools: &[Tool],
         history: &mut History,
         deadline: Option<Instant>,
-        called_off: &AtomicBool,
-    ) -> Result<Option<Reply>, Failure> {
+        inbox: &mut Inbox,
+    ) -> Result<Asked, Failure> {
         let turn = self.spent.turns + 1;
         let left_out = history.shorten(history::around(system, tools));
         if left_out > 0 {
@@ -195,11 +235,19 @@ impl Model {
         let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
         self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
         let asked = Instant::now();
-        let transcript = &mut self.transcript;
-        let answer = self.endpoint.ask(&question, deadline, called_off, |why, pause| {
+        let (transcript, patience) = (&mut self.transcript, self.patience);
+        let mut is_told = false;
+        let retried = |why: &str, pause: Duration| {
+            if !std::mem::replace(&mut is_told, true) {
+                let seconds = patience.as_secs();
+                note(&format!("the language model's endpoint fails: {why}; it is asked again for up to {seconds} s"));
+            }
             transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
-        })?;
-        let Some(mut answer) = answer else { return Ok(None) };
+        };
+        let mut answer = match self.endpoint.ask(&question, patience, deadline, inbox, retried)? {
+            Asked::Answer(answer) => answer,
+            fault => return Ok(fault),
+        };
         history.learn(answer.asked_bytes, answer.reply.usage.input);
         if answer.reply.usage == Usage::default() {
             if !self.spent.is_estimated {
@@ -220,7 +268,7 @@ impl Model {
             }),
         )?;
         self.report(seat, usage, ms, cost)?;
-        Ok(Some(answer.reply))
+        Ok(Asked::Answer(answer))
     }
 
     /// Tells the arena what a request has cost. One that doesn't want to know is asked once.
@@ -247,8 +295,14 @@ impl Model {
         let mut results = Vec::new();
         for call in &reply.calls {
             let refused = match Want::read(seat, tools, call) {
-                Ok(Want::Act(method, content)) => seat.act(&method, &content)?.map(|refusal| refusal.to_string()),
-                Ok(Want::Say(text, to)) => seat.say(&text, to.as_deref())?.map(|refusal| refusal.to_string()),
+                Ok(Want::Act(method, content)) => {
+                    self.own.push((Kind::Operator, format!("({method}) {content}")));
+                    seat.act(&method, &content)?.map(|refusal| refusal.to_string())
+                }
+                Ok(Want::Say(text, to)) => {
+                    self.own.push((Kind::Chat, text.clone()));
+                    seat.say(&text, to.as_deref())?.map(|refusal| refusal.to_string())
+                }
                 Ok(Want::Wait) => None,
                 Err(wrong) => Some(wrong),
             };
@@ -266,18 +320,85 @@ impl Model {
         Ok(results)
     }
 
-    /// Ends the model's play, since a limit was reached.
-    fn stop(&mut self, seat: &Seat, limit: &str) -> Result<(), Failure> {
-        self.stopped = Some(limit.to_owned());
-        let what = match seat.resign(&format!("{limit} was reached"))? {
-            true => "it resigned",
-            false => "the seat keeps silent from here on",
+    /// Ends the model's play. It resigns where the challenge has a method for that; elsewhere the others are told that the seat has
+    /// stopped. Then it follows the session to its end, or until `deadline`.
+    fn stop(
+        &mut self,
+        seat: &Seat,
+        inbox: &mut Inbox,
+        cause: &'static str,
+        deadline: Option<Instant>,
+    ) -> Result<Played, Failure> {
+        self.stopped = Some(cause);
+        let why = match cause {
+            REFUSED => format!("the model refused to play: {IDLE_ANSWERS} answers in a row without a tool call"),
+            limit => format!("{limit} was reached"),
         };
-        self.transcript.note("limit", json!({"limit": limit, "what": what}))?;
-        note(&format!("{limit} was reached; {what}"));
-        Ok(())
+        let what = if seat.resign(&why)? {
+            "it resigned"
+        } else if seat.say(FAREWELL, None)?.is_none() {
+            "the others are told, and the seat keeps silent from here on"
+        } else {
+            "the seat keeps silent from here on"
+        };
+        self.transcript.note("stop", json!({"cause": cause, "why": why, "what": what}))?;
+        note(&format!("{why}; {what}"));
+        loop {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(Played::Left);
+            }
+            if inbox.next(deadline)? == Next::Over {
+                return Ok(Played::ToTheEnd);
+            }
+        }
+    }
+
+    /// Returns what others have said, once something is there that the model waits for, and false if the session is over.
+    fn hear(
+        &mut self,
+        seat: &mut Seat,
+        inbox: &mut Inbox,
+        wait: Wait,
+        deadline: Option<Instant>,
+    ) -> Result<(Vec<Message>, bool), Failure> {
+        loop {
+            let until = match wait {
+                Wait::Not => Some(Instant::now()),
+                Wait::AtMost(time) => Some(Instant::now() + time),
+                Wait::ForNews => deadline,
+            };
+            let (mut messages, goes_on) = inbox.gather(until)?;
+            // Of a game's states only the last is true; a seat that was taken up again is shown all of the past.
+            let is_state = |message: &Message| matches!(Said::read(message), Some(Said::State(_)));
+            let last_state = messages.iter().rposition(is_state);
+            let mut place = 0..;
+            messages.retain(|message| {
+                let is_past = place.next() < last_state && is_state(message);
+                !is_past && self.is_news(seat, message)
+            });
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if !messages.is_empty() || !goes_on || wait != Wait::ForNews || is_late {
+                seat.look_for_others()?;
+                return Ok((messages, goes_on));
+            }
+        }
+    }
+
+    /// Returns true if a message tells the model something. It remembers its own words of this run, but not those of a run before
+    /// this one; and what onlookers see of a game, it sees when it is asked.
+    fn is_news(&mut self, seat: &Seat, message: &Message) -> bool {
+        if message.from == seat.you {
+            let own = |(kind, text): &(Kind, String)| *kind == message.channel && *text == message.content;
+            let Some(place) = self.own.iter().position(own) else { return true };
+            self.own.remove(place);
+            return false;
+        }
+        !matches!(Said::read(message), Some(Said::Public { .. }))
     }
 }
+
+/// The cause of a stop: the model called no tool, again and again.
+const REFUSED: &str = "refused";
 
 /// For what the model waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,29 +406,4 @@ enum Wait {
     Not,
     AtMost(Duration),
     ForNews,
-}
-
-/// What others have said, once something is there that the model waits for. `false`: it is over.
-fn hear(
-    seat: &mut Seat,
-    inbox: &mut Inbox,
-    wait: Wait,
-    deadline: Option<Instant>,
-) -> Result<(Vec<Message>, bool), Failure> {
-    loop {
-        let until = match wait {
-            Wait::Not => Some(Instant::now()),
-            Wait::AtMost(time) => Some(Instant::now() + time),
-            Wait::ForNews => deadline,
-        };
-        let (mut messages, goes_on) = inbox.gather(until)?;
-        // It knows what it has said and done itself; and what onlookers see of a game, it sees when it is asked.
-        messages
-            .retain(|message| message.from != seat.you && !matches!(Said::read(message), Some(Said::Public { .. })));
-        let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if !messages.is_empty() || !goes_on || wait != Wait::ForNews || is_late {
-            seat.look_for_others()?;
-            return Ok((messages, goes_on));
-        }
-    }
 }

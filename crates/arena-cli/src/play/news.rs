@@ -1,5 +1,6 @@
 //! News: what happens in a session, in order, for whoever plays there. The one loop behind all of them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -130,6 +131,8 @@ pub enum Next {
 /// Where the news of a seat arrive.
 pub struct Inbox {
     news: Receiver<News>,
+    /// Messages that came while nobody read them.
+    kept: VecDeque<Message>,
     sender: Sender<News>,
     called_off: Arc<AtomicBool>,
     ending: Option<Ending>,
@@ -150,7 +153,15 @@ impl Inbox {
                 Failure::new(Exit::Internal, format_args!("the system gives no thread to follow a channel: {error}"))
             })?;
         }
-        Ok(Inbox { news, sender, called_off, ending: None, ending_since: None, ended: [false; 2] })
+        Ok(Inbox {
+            news,
+            kept: VecDeque::new(),
+            sender,
+            called_off,
+            ending: None,
+            ending_since: None,
+            ended: [false; 2],
+        })
     }
 
     /// Where other news may be put.
@@ -173,6 +184,28 @@ impl Inbox {
     /// # Errors
     /// When the arena is lost, or it was called off.
     pub fn next(&mut self, until: Option<Instant>) -> Result<Next, Failure> {
+        match self.kept.pop_front() {
+            Some(message) => Ok(Next::Message(message)),
+            None => self.receive(until),
+        }
+    }
+
+    /// Waits until `until`, and keeps messages for later. Returns true if the session is over.
+    ///
+    /// # Errors
+    /// As [`Inbox::next`].
+    pub fn rest(&mut self, until: Instant) -> Result<bool, Failure> {
+        loop {
+            match self.receive(Some(until))? {
+                Next::Message(message) => self.kept.push_back(message),
+                Next::Over => return Ok(true),
+                Next::Nothing => return Ok(false),
+                Next::Typed(_) | Next::Leave => {}
+            }
+        }
+    }
+
+    fn receive(&mut self, until: Option<Instant>) -> Result<Next, Failure> {
         loop {
             if self.called_off.load(Ordering::Relaxed) {
                 return Err(called_off());

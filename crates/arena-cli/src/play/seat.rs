@@ -42,6 +42,8 @@ pub struct Seat {
     strangers: BTreeSet<String>,
     /// Whether the arena's lists show the session.
     is_listed: bool,
+    /// The command that comes back to the seat.
+    back: String,
 }
 
 /// The arena's no to something that a player did. Nothing has happened then.
@@ -101,9 +103,8 @@ impl Seat {
     /// When there is no such invite, or somebody has it.
     pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Seat, Failure> {
         let (known, joined) = join(arena, invite, args)?;
-        let back = joined.key.as_ref().map(|key| format!(" --auth {key}")).unwrap_or_default();
         // At once, since whatever goes wrong from here on can be made good by whoever knows this.
-        note(&format!("the seat is yours; to come back to it: arena play --from {invite}{back}"));
+        note(&format!("the seat is yours; to come back to it: {}", way_back(invite, joined.key.as_deref())));
         Seat::of(arena, invite, known, joined)
     }
 
@@ -118,6 +119,7 @@ impl Seat {
 
     fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: Joined) -> Result<Seat, Failure> {
         let Joined { session, metadata, key } = joined;
+        let back = way_back(invite, key.as_deref());
         let arena = arena.seen_by(invite).with_key(key).holding_out(OUTAGE);
         let known = match known {
             Some(known) => Some(known),
@@ -134,6 +136,7 @@ impl Seat {
             players: Vec::new(),
             strangers: BTreeSet::new(),
             is_listed: true,
+            back,
         };
         seat.look_who_plays()?;
         Ok(seat)
@@ -166,6 +169,8 @@ impl Seat {
             players: listed.state.players,
             strangers: BTreeSet::new(),
             is_listed: true,
+            // Its key is known to the caller, and need not stand in a log.
+            back: way_back(invite, arena.has_key().then_some("KEY")),
         })
     }
 
@@ -200,6 +205,11 @@ impl Seat {
     pub fn resign(&self, reason: &str) -> Result<bool, Failure> {
         // Refused is whoever is out of the game already.
         Ok(self.has_method("resign") && self.act("resign", reason)?.is_none())
+    }
+
+    /// The command that comes back to the seat.
+    pub fn back(&self) -> &str {
+        &self.back
     }
 
     /// Our seat, from 0, once it is known.
@@ -307,6 +317,11 @@ fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>,
         }
     };
     Ok((known, joined.map_err(|error| advise(error, invite))?.read()?))
+}
+
+fn way_back(invite: &str, key: Option<&str>) -> String {
+    let key = key.map(|key| format!(" --auth {key}")).unwrap_or_default();
+    format!("arena play --from {invite}{key}")
 }
 
 /// A call's refusal, apart from what else may go wrong with it.

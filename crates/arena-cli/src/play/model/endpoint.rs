@@ -11,24 +11,21 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use ureq::Agent;
 
-use super::super::news;
+use super::super::news::{self, Inbox};
 use super::turn::{Question, Reply};
 use super::{anthropic, openai};
 use crate::args::Api;
-use crate::client::is_loopback;
+use crate::client::{certificate_fault, is_loopback};
 use crate::exit::{Exit, Failure};
 
-/// How long an answer may take. Models think.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time limit of one request. Models think.
+const ANSWER: Duration = Duration::from_secs(300);
 
 /// How often a wait looks whether it has been called off.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often a question is asked when the endpoint is busy or away.
-const TRIES: u32 = 6;
-
-/// The first pause between two of them, of which each that follows is twice as long; and the longest that an endpoint may ask for.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(120));
+/// The first pause between two requests, of which each that follows is twice as long, and the longest. An endpoint may ask for more.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Longest answer that is read.
 const ANSWER_BYTES: u64 = 16 << 20;
@@ -59,13 +56,23 @@ pub struct Answer {
     pub asked_bytes: usize,
 }
 
-/// Why a try came to nothing.
+/// The end of a question and its repetitions. Everything but an answer is the endpoint's fault, never the model's.
+pub enum Asked {
+    /// The model's answer.
+    Answer(Box<Answer>),
+    /// No answer within the time that the player has.
+    Late,
+    /// The session ended while the endpoint failed, for this reason.
+    Over(String),
+    /// The endpoint fails, for this reason.
+    Failed(String),
+}
+
+/// A request without an answer of the model.
 enum Trouble {
-    /// It may help to ask again, after so long if the endpoint says so.
-    Passing {
-        why: String,
-        pause: Option<Duration>,
-    },
+    /// Another request may help, after `pause` if the endpoint asks for one. `is_slow`: nothing came within the time limit.
+    Passing { why: String, pause: Option<Duration>, is_slow: bool },
+    /// Only a person can help: a key, a payment, another model's name.
     Lasting(String),
 }
 
@@ -132,62 +139,65 @@ impl Endpoint {
         &self.base
     }
 
-    /// Asks, and asks again while the endpoint is busy or away. `retried` hears of that: why, and after which pause. `deadline`: when an
-    /// answer is of no use any more; `None` if there was none until then.
+    /// Asks, and asks again for `patience` while the endpoint is busy or away, unless the session ends. `retried` hears of each
+    /// failed request: the reason, and the pause that follows. `deadline`: the end of the player's time.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// When the play was called off, or the arena is lost.
     pub fn ask(
         &self,
         question: &Question<'_>,
+        patience: Duration,
         deadline: Option<Instant>,
-        called_off: &AtomicBool,
+        inbox: &mut Inbox,
         mut retried: impl FnMut(&str, Duration) -> Result<(), Failure>,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Asked, Failure> {
         let body = match self.api {
             Api::Openai => openai::request(question),
             Api::Anthropic => anthropic::request(question),
         }
         .to_string();
+        let begun = Instant::now();
         let mut usual = PAUSES.0;
-        for number in 1.. {
+        loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let patience = left.unwrap_or(PATIENCE).clamp(Duration::from_secs(1), PATIENCE);
-            match self.try_aside(&body, patience, called_off)? {
-                Ok(answer) => return Ok(Some(answer)),
-                Err(Trouble::Lasting(why)) => return Err(self.fail(&why)),
-                Err(Trouble::Passing { why, .. }) if number == TRIES => {
-                    return Err(self.fail(&format!("{why}, {TRIES} times")));
-                }
-                Err(Trouble::Passing { why, pause }) => {
-                    let pause = pause.unwrap_or(usual).min(PAUSES.1);
-                    usual *= 2;
-                    if deadline.is_some_and(|deadline| Instant::now() + pause >= deadline) {
-                        return Ok(None);
-                    }
-                    retried(&self.without_key(&why), pause)?;
-                    let until = Instant::now() + pause;
-                    while Instant::now() < until {
-                        look(called_off)?;
-                        thread::sleep(LOOK.min(pause));
-                    }
-                }
+            let limit = left.unwrap_or(ANSWER).clamp(Duration::from_secs(1), ANSWER);
+            let (why, pause, is_slow) = match self.try_aside(&body, limit, inbox.called_off())? {
+                Ok(answer) => return Ok(Asked::Answer(Box::new(answer))),
+                Err(Trouble::Lasting(why)) => return Ok(Asked::Failed(self.without_key(&why))),
+                Err(Trouble::Passing { why, pause, is_slow }) => (self.without_key(&why), pause, is_slow),
+            };
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if is_slow && left.is_some_and(|left| left.is_zero()) {
+                return Ok(Asked::Late);
+            }
+            let wished = pause
+                .filter(|pause| !pause.is_zero())
+                .map(|pause| format!("; it asks to wait for {} s", pause.as_secs_f64().ceil()));
+            // Some ask for no pause at all, again and again.
+            let pause = pause.map_or(usual, |pause| pause.max(usual / 10));
+            if pause >= left.unwrap_or(patience).min(patience.saturating_sub(begun.elapsed())) {
+                return Ok(Asked::Failed(why + &wished.unwrap_or_default()));
+            }
+            usual = (usual * 2).min(PAUSES.1);
+            retried(&why, pause)?;
+            if inbox.rest(Instant::now() + pause)? {
+                return Ok(Asked::Over(why));
             }
         }
-        unreachable!("the last try returns")
     }
 
     /// Tries once, on a thread of its own, so that somebody who wants to stop needn't wait for the answer.
     fn try_aside(
         &self,
         body: &str,
-        patience: Duration,
+        limit: Duration,
         called_off: &AtomicBool,
     ) -> Result<Result<Answer, Trouble>, Failure> {
         let (sender, tried) = channel();
         let (endpoint, body) = (self.clone(), body.to_owned());
         // Nobody may wait for it any more.
-        let ask = move || drop(sender.send(endpoint.try_once(&body, patience)));
+        let ask = move || drop(sender.send(endpoint.try_once(&body, limit)));
         thread::Builder::new().spawn(ask).map_err(|error| {
             Failure::new(Exit::Internal, format_args!("the system gives no thread to ask the endpoint: {error}"))
         })?;
@@ -202,7 +212,7 @@ impl Endpoint {
         }
     }
 
-    fn try_once(&self, body: &str, patience: Duration) -> Result<Answer, Trouble> {
+    fn try_once(&self, body: &str, limit: Duration) -> Result<Answer, Trouble> {
         let asked_bytes = body.len();
         let path = match self.api {
             Api::Openai => "/chat/completions",
@@ -217,13 +227,20 @@ impl Endpoint {
         if self.api == Api::Anthropic {
             request = request.header("anthropic-version", ANTHROPIC_VERSION);
         }
-        let passing = |error: ureq::Error| Trouble::Passing { why: error.to_string(), pause: None };
-        let sent = request.config().timeout_global(Some(patience)).build().send(body);
+        let passing = |error: ureq::Error| {
+            let is_slow = matches!(error, ureq::Error::Timeout(ureq::Timeout::Global | ureq::Timeout::RecvResponse));
+            Trouble::Passing { why: error.to_string(), pause: None, is_slow }
+        };
+        let sent = request.config().timeout_global(Some(limit)).build().send(body);
         let mut response = sent.map_err(|error| match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::HostNotFound => {
                 Trouble::Lasting(error.to_string())
             }
-            error => passing(error),
+            // A certificate doesn't become another one by waiting.
+            error => match certificate_fault(&error) {
+                Some(why) => Trouble::Lasting(why),
+                None => passing(error),
+            },
         })?;
         let status = response.status().as_u16();
         let pause = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
@@ -231,14 +248,16 @@ impl Endpoint {
         let text = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_string().map_err(passing)?;
         let body = serde_json::from_str::<Value>(&text);
         if (200..300).contains(&status) {
-            let body = body.map_err(|error| Trouble::Lasting(format!("its answer isn't JSON ({error})")))?;
+            // Gateways answer for an endpoint that is away.
+            let garbled = |why| Trouble::Passing { why, pause, is_slow: false };
+            let body = body.map_err(|error| garbled(format!("its answer isn't JSON ({error})")))?;
             let reply = match self.api {
                 Api::Openai => openai::read(&body),
                 Api::Anthropic => anthropic::read(&body),
             };
             let reply = reply.ok_or_else(|| {
                 let api = self.api.name();
-                Trouble::Lasting(format!("its answer isn't one of the API {api}: {}", short(&text)))
+                garbled(format!("its answer isn't one of the API {api}: {}", short(&text)))
             })?;
             return Ok(Answer { reply, body, asked_bytes });
         }
@@ -250,14 +269,9 @@ impl Endpoint {
                 Trouble::Lasting(format!("it refuses the key in {} ({why})", self.api.key_name()))
             }
             401 | 403 => Trouble::Lasting(format!("it wants a key, and {} is empty ({why})", self.api.key_name())),
-            408 | 409 | 429 | 500.. => Trouble::Passing { why, pause },
+            408 | 409 | 425 | 429 | 500.. => Trouble::Passing { why, pause, is_slow: false },
             _ => Trouble::Lasting(why),
         })
-    }
-
-    fn fail(&self, why: &str) -> Failure {
-        let why = self.without_key(why);
-        Failure::new(Exit::ModelFailed, format_args!("the language model's endpoint {} fails: {why}", self.base))
     }
 
     /// The text without the key, which endpoints like to repeat.

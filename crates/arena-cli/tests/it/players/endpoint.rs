@@ -39,6 +39,8 @@ pub enum Answer {
     Words(&'static str),
     /// Nothing but a status, with a header and a message.
     Status(u16, &'static str, &'static str),
+    /// Success with this body.
+    Raw(&'static str),
 }
 
 /// An endpoint that listens as long as the test runs.
@@ -70,13 +72,15 @@ impl Endpoint {
                             *asked - 1
                         };
                         let (status, header, body) = match request.judge(key, number) {
-                            Ok((api, seen)) => api.spell(number, script(&seen)),
+                            Ok((api, seen)) => match script(&seen) {
+                                Answer::Raw(body) => (200, String::new(), body.to_owned()),
+                                answer => api.spell(number, answer),
+                            },
                             Err(complaint) => {
                                 noted.lock().unwrap().push(complaint.clone());
-                                (400, String::new(), json!({"error": {"message": complaint}}))
+                                (400, String::new(), json!({"error": {"message": complaint}}).to_string())
                             }
                         };
-                        let body = body.to_string();
                         let head = format!(
                             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{header}content-length: {}\r\n\r\n",
                             body.len()
@@ -221,7 +225,12 @@ fn is_name(name: &Value) -> bool {
 
 impl Api {
     /// Status, header and body of an answer.
-    fn spell(&self, number: usize, answer: Answer) -> (u16, String, Value) {
+    fn spell(&self, number: usize, answer: Answer) -> (u16, String, String) {
+        let (status, header, body) = self.answer(number, answer);
+        (status, header, body.to_string())
+    }
+
+    fn answer(&self, number: usize, answer: Answer) -> (u16, String, Value) {
         let id = |place: usize| format!("call-{number}-{place}");
         match (self, answer) {
             (_, Answer::Status(status, header, message)) => {
@@ -236,7 +245,7 @@ impl Api {
                         let calls: Vec<Value> = calls.into_iter().enumerate().map(spell).collect();
                         json!({"role": "assistant", "content": null, "tool_calls": calls})
                     }
-                    Answer::Status(..) => unreachable!("was before"),
+                    Answer::Status(..) | Answer::Raw(_) => unreachable!("was before"),
                 };
                 let usage = json!({"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010});
                 let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
@@ -252,7 +261,7 @@ impl Api {
                         };
                         calls.into_iter().enumerate().map(spell).collect()
                     }
-                    Answer::Status(..) => unreachable!("was before"),
+                    Answer::Status(..) | Answer::Raw(_) => unreachable!("was before"),
                 };
                 let usage = json!({"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 10});
                 (

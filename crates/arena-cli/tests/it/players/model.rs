@@ -1,6 +1,7 @@
 //! Language models at seats: two APIs, limits, and what may go wrong. Nothing here leaves the machine.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::endpoint::{Answer, Endpoint, Seen};
 use super::{Playing, list, numbers, play, psi, result, set};
-use crate::program::{Run, Running, arena, folder};
+use crate::program::{Run, Running, arena, folder, run};
 
 /// What opens the endpoint. It must never be seen anywhere else.
 const KEY: &str = "sk-test-0123456789";
@@ -42,9 +43,15 @@ fn honest(seen: &Seen) -> Answer {
     }
 }
 
+/// The last line of a run with --json, whatever its exit code.
+#[track_caller]
+fn told(run: &Run) -> Value {
+    serde_json::from_str(run.stdout.lines().last().unwrap_or_else(|| panic!("{run:#?}"))).unwrap()
+}
+
 /// The lines of a transcript.
 fn transcript(run: &Run, folder: &Path) -> (String, Vec<Value>) {
-    let path = result(run)["model"]["transcript"].as_str().unwrap().to_owned();
+    let path = told(run)["model"]["transcript"].as_str().unwrap().to_owned();
     let text = fs::read_to_string(folder.join(path)).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (text, lines)
@@ -153,19 +160,25 @@ fn limits_end_the_models_play_and_are_told() {
         for _ in 1..turns {
             ada.hears("and another thing");
         }
+        ada.hears("This seat has stopped playing");
         ada.types("/guess 1");
         let run = model.ends();
-        let spent = &result(&run)["model"];
+        let spent = &told(&run)["model"];
         assert_eq!((&spent["stopped"], &spent["turns"]), (&json!(limit), &json!(turns)), "{run:#?}");
-        let told = format!("note: {limit} was reached; the seat keeps silent from here on\n");
-        assert!(run.stderr.contains(&told), "{run:#?}");
+        let note = format!("note: {limit} was reached; the others are told, and the seat keeps silent from here on\n");
+        assert!(run.stderr.contains(&note), "{run:#?}");
+        let last = format!("error: the model stopped before the session's end ({limit})\n");
+        assert!(run.code == 18 && run.stderr.ends_with(&last), "{run:#?}");
+        let stop = transcript(&run, folder.path()).1.into_iter().find(|line| line["type"] == "stop").unwrap();
+        assert_eq!(stop["cause"], limit);
         assert_eq!(ada.ends().code, 0);
     }
     let [one, _] = psi(&server.url);
     let waiting = Endpoint::listen(KEY, |_| wait());
     let base = format!("{}/v1", waiting.url);
     let run = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base, "--max-time", "2"]).ends();
-    let left = result(&run);
+    let left = told(&run);
+    assert_eq!(run.code, 18, "{run:#?}");
     assert_eq!((&left["left"], &left["model"]["stopped"]), (&json!(true), &json!("--max-time")), "{run:#?}");
 }
 
@@ -276,39 +289,233 @@ fn a_busy_endpoint_is_asked_again_and_bad_calls_are_told_to_the_model() {
     assert!(text.contains("Nobody has seen your last words"), "{text}");
 }
 
+/// Games that count on a server.
+fn counted(server: &Running) -> Value {
+    let client = arena_testkit::Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    client.get("/api/stats").ok()["global"]["gamesPlayed"].clone()
+}
+
+/// A session of this challenge, in which somebody else has joined: its id, the other's invite, and a free one.
+fn half_full(server: &Running, challenge: &str) -> (String, String, String) {
+    let created = run(&["challenges", "create", challenge, "--url", &server.url]).json();
+    let [id, other, free] =
+        [&created["id"], &created["invites"][0], &created["invites"][1]].map(|text| text.as_str().unwrap().to_owned());
+    run(&["challenges", "join", &other, "--url", &server.url]).json();
+    (id, other, free)
+}
+
 #[test]
-fn an_endpoint_that_refuses_is_told_in_a_sentence_without_the_key() {
+fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
     let folder = folder();
     let server = Running::serve(&folder.path().join("data"));
-    let check = |status: u16, message: &'static str, api: &str, expected: expect_test::Expect| {
-        let endpoint = Endpoint::listen(KEY, move |_| Answer::Status(status, "", message));
-        let base = if api == "openai" { format!("{}/v1", endpoint.url) } else { endpoint.url.clone() };
-        let [one, _] = psi(&server.url);
-        let run = model(&server, folder.path(), &one, &["--model", "m", "--api", api, "--api-base", &base]).ends();
-        assert_eq!((run.code, run.stdout.as_str()), (14, ""), "{run:#?}");
-        let last = run.stderr.lines().last().unwrap().replace(&base, "BASE");
+    let check = |base: &str, args: &[&str], expected: expect_test::Expect| {
+        let (session, other, invite) = half_full(&server, "chess");
+        let args = [&["--model", "m", "--api-base", base], args].concat();
+        let parked = model(&server, folder.path(), &invite, &args).ends();
+        assert_eq!(parked.code, 17, "{parked:#?}");
+        let left = told(&parked);
+        let back = format!("arena play --from {invite}");
+        assert_eq!((&left["left"], &left["back"]), (&json!(true), &json!(back)), "{left}");
+        assert!(left.get("scores").is_none(), "{left}");
+        assert!(left["model"]["fault"].is_string() && left["model"]["stopped"].is_null(), "{left}");
+        let last = parked.stderr.lines().last().unwrap().replace(base, "BASE").replace(&back, "BACK");
         expected.assert_eq(&last);
+        assert!(!format!("{parked:?}").contains(KEY));
+        let said = run(&["challenges", "sync", &session, "--from", &other, "--url", &server.url]).stdout;
+        assert!(said.contains("public_state") && !said.contains("disqualified"), "{said}");
+        let listed = run(&["challenges", "list", "chess", "--limit", "1", "--url", &server.url]).json();
+        assert_eq!(
+            (&listed["challenges"][0]["id"], &listed["challenges"][0]["state"]["status"]),
+            (&json!(session), &json!("active"))
+        );
+        let lines = transcript(&parked, folder.path()).1;
+        assert!(lines.iter().any(|line| line["type"] == "parked"), "{lines:?}");
     };
+    let fails = |answer: fn() -> Answer| Endpoint::listen(KEY, move |_| answer());
+    let patient = &[][..];
+    let once = &["--patience", "0"][..];
+    let base = |endpoint: &Endpoint| format!("{}/v1", endpoint.url);
     check(
-        401,
-        "bad key sk-test-0123456789",
-        "openai",
+        &base(&fails(|| Answer::Status(402, "", "no credit for sk-test-0123456789"))),
+        patient,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: it refuses the key in OPENAI_API_KEY (HTTP 401: bad key [key])"
+            "error: the language model's endpoint BASE fails: HTTP 402: no credit for [key]; the seat is parked, not resigned: BACK --model m with the same options goes on"
         ],
     );
     check(
-        403,
-        "no",
-        "anthropic",
+        &fails(|| Answer::Status(402, "", "no credit")).url,
+        &["--api", "anthropic"],
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: it refuses the key in ANTHROPIC_API_KEY (HTTP 403: no)"
+            "error: the language model's endpoint BASE fails: HTTP 402: no credit; the seat is parked, not resigned: BACK --model m with the same options goes on"
         ],
     );
     check(
-        404,
-        "no model m",
-        "openai",
-        expect_test::expect!["error: the language model's endpoint BASE fails: HTTP 404: no model m"],
+        &base(&fails(|| Answer::Status(401, "", "bad key"))),
+        patient,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: it refuses the key in OPENAI_API_KEY (HTTP 401: bad key); the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
     );
+    check(
+        &base(&fails(|| Answer::Status(403, "", "not here"))),
+        patient,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: it refuses the key in OPENAI_API_KEY (HTTP 403: not here); the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    check(
+        &base(&fails(|| Answer::Status(404, "", "no model m"))),
+        patient,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: HTTP 404: no model m; the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    check(
+        &base(&fails(|| Answer::Status(429, "retry-after: 3600", "come back later"))),
+        patient,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: HTTP 429: come back later; it asks to wait for 3600 s; the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    check(
+        &base(&fails(|| Answer::Status(500, "", "oops"))),
+        once,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: HTTP 500: oops; the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    check(
+        &base(&fails(|| Answer::Status(529, "retry-after: 0", "overloaded"))),
+        &["--patience", "1"],
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: HTTP 529: overloaded; the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    check(
+        &base(&fails(|| Answer::Raw("<html>"))),
+        once,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: its answer isn't JSON (expected value at line 1 column 1); the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    check(
+        &base(&fails(|| Answer::Raw(r#"{"choices": []}"#))),
+        once,
+        expect_test::expect![[
+            r#"error: the language model's endpoint BASE fails: its answer isn't one of the API openai: {"choices": []}; the seat is parked, not resigned: BACK --model m with the same options goes on"#
+        ]],
+    );
+    // A port that was free a moment ago.
+    let nobody = format!("http://{}/v1", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+    check(
+        &nobody,
+        once,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: io: Connection refused (os error 111); the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    // No TLS is spoken there.
+    let plain = fails(|| Answer::Words("hello"));
+    check(
+        &base(&plain).replace("http://", "https://"),
+        once,
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: io: unexpected end of file; the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    assert_eq!(counted(&server), 0);
+}
+
+#[test]
+fn a_parked_seat_is_taken_up_again_and_the_model_knows_what_it_has_done() {
+    let folder = folder();
+    let server = Running::serve(&folder.path().join("data"));
+    let [one, two] = psi(&server.url);
+    let mut ada = play(&server.url, &[&two]);
+    ada.is_dealt();
+    let broke = Endpoint::listen(KEY, |seen| match seen.answers {
+        0 => honest(seen),
+        _ => Answer::Status(402, "", "no credit"),
+    });
+    let base = format!("{}/v1", broke.url);
+    let parked = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base]).ends();
+    assert_eq!(parked.code, 17, "{parked:#?}");
+    let numbers = ada.hears("My numbers: ");
+    let theirs = numbers.split_once("My numbers: ").unwrap().1.to_owned();
+    let expected = theirs.clone();
+    let paid = Endpoint::listen(KEY, move |seen| match seen.text().contains("Intersection Found") {
+        false if seen.text().contains(&format!("(you)>>>\nMy numbers: {expected}")) => {
+            call("act_guess", json!({"content": "1"}))
+        }
+        _ => wait(),
+    });
+    let base = format!("{}/v1", paid.url);
+    let mut command =
+        arena(&["play", "--from", &one, "--json", "--url", &server.url, "--model", "m", "--api-base", &base]);
+    command.current_dir(folder.path()).env("OPENAI_API_KEY", KEY);
+    let back = Playing::start(command);
+    ada.hears("sent a guess");
+    ada.types("/guess 1");
+    let ended = result(&back.ends());
+    paid.is_content();
+    assert_eq!((&ended["you"], &ended["model"]["fault"]), (&json!(one), &Value::Null));
+    assert_eq!(ended["scores"].as_array().unwrap().len(), 2, "{ended}");
+    assert_eq!(ada.ends().code, 0);
+}
+
+#[test]
+fn a_session_that_ends_while_the_endpoint_fails_is_told_with_its_scores() {
+    let folder = folder();
+    let server = Running::serve(&folder.path().join("data"));
+    let [one, two] = psi(&server.url);
+    let mut ada = play(&server.url, &[&two]);
+    ada.is_dealt();
+    let endpoint = Endpoint::listen(KEY, |seen| match seen.answers {
+        0 => call("act_guess", json!({"content": "1"})),
+        _ => Answer::Status(503, "retry-after: 0", "overloaded"),
+    });
+    let base = format!("{}/v1", endpoint.url);
+    let failing = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base]);
+    ada.hears("sent a guess");
+    ada.types("/guess 1");
+    let run = failing.ends();
+    let ended = told(&run);
+    assert_eq!((run.code, ended["scores"].as_array().unwrap().len()), (14, 2), "{run:#?}");
+    assert_eq!(ended["model"]["fault"], "HTTP 503: overloaded");
+    assert!(run.stderr.contains("it is asked again for up to 600 s"), "{run:#?}");
+    assert_eq!(ada.ends().code, 0);
+}
+
+#[test]
+fn a_model_that_refuses_resigns_or_says_that_it_has_stopped() {
+    let folder = folder();
+    let server = Running::serve(&folder.path().join("data"));
+    let endpoint = Endpoint::listen(KEY, |_| Answer::Words("I would rather not."));
+    let base = format!("{}/v1", endpoint.url);
+    let (session, other, invite) = half_full(&server, "chess");
+    let resigned = model(&server, folder.path(), &invite, &["--model", "m", "--api-base", &base]).ends();
+    endpoint.is_content();
+    let ended = told(&resigned);
+    assert_eq!(
+        (resigned.code, &ended["model"]["stopped"], &ended["model"]["turns"]),
+        (18, &json!("refused"), &json!(5))
+    );
+    assert_eq!(ended["scores"][1]["utility"], -1, "{ended}");
+    let said = run(&["challenges", "sync", &session, "--from", &other, "--url", &server.url]).stdout;
+    assert!(said.contains("the model refused to play: 5 answers in a row without a tool call"), "{said}");
+    // PSI has no method to resign.
+    let [one, two] = psi(&server.url);
+    let mut ada = play(&server.url, &[&two]);
+    ada.is_dealt();
+    let refusing = Endpoint::listen(KEY, |seen| match seen.answers {
+        0 => call("act_guess", json!({"content": "1"})),
+        _ => Answer::Words("No more."),
+    });
+    let base = format!("{}/v1", refusing.url);
+    let stopped = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base]);
+    ada.hears("This seat has stopped playing: it will not act or answer any more.");
+    ada.types("/guess 1");
+    let run = stopped.ends();
+    assert_eq!((run.code, &told(&run)["model"]["stopped"]), (18, &json!("refused")), "{run:#?}");
+    assert_eq!(ada.ends().code, 0);
 }
