@@ -9,14 +9,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::args::{AdminArgs, AdminVerb, SubjectArgs};
+use crate::args::{AdminArgs, AdminVerb, Global, SubjectArgs};
 use crate::client::{Answer, Arena, CallError, ExportError, Subject, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, print, print_json, utc};
 
-/// Does what `verb` says at the arena at `url`.
-pub fn run(verb: AdminVerb, args: AdminArgs, url: &str, style: Style) -> Result<(), Failure> {
-    let arena = Arena::administered(url, &token(args, url)?);
+/// Does what `verb` says at the arena that the command line names.
+pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
+    let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
     match verb {
         AdminVerb::Benchmark { user, off } => tell(arena.set_benchmark(&user, !off), style, |profile: Profile| {
             let is = if profile.is_benchmark { "is" } else { "isn't" };

@@ -16,9 +16,12 @@ mod url;
 mod users;
 mod worker;
 
-use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
 
-use crate::exit::EXIT_CODES;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Parser, Subcommand};
+
+use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
@@ -78,6 +81,9 @@ pub struct Global {
     /// Session key, for an arena with authentication.
     #[arg(long, env = "ARENA_AUTH", hide_env_values = true, value_name = "KEY", value_parser = header_text)]
     pub auth: Option<String>,
+    /// Certificates of the authorities to trust instead of the usual ones, in PEM, for an arena with a private one.
+    #[arg(long, global = true, env = "ARENA_CACERT", value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
     /// Print JSON on one line, on a terminal as well.
     #[arg(long, global = true)]
     pub json: bool,
@@ -102,6 +108,35 @@ impl Global {
     /// How answers are to be printed.
     pub fn style(&self) -> Style {
         Style::choose(self.json)
+    }
+}
+
+impl Cli {
+    /// Refuses options of the command line that a verb has no use for. The environment may hold them for other verbs.
+    ///
+    /// # Errors
+    /// Names the option.
+    pub fn refuse_unused(&self, matches: &ArgMatches) -> Result<(), Failure> {
+        let talks = matches!(
+            self.verb,
+            Verb::Play(_)
+                | Verb::Challenges { .. }
+                | Verb::Chat { .. }
+                | Verb::Scoring { .. }
+                | Verb::Users { .. }
+                | Verb::Admin { .. }
+                // Keys and completions are for those verbs.
+                | Verb::Identity { .. }
+                | Verb::Completions { .. }
+        );
+        let given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        match ["url", "from", "auth", "cacert"].into_iter().find(given).filter(|_| !talks) {
+            None => Ok(()),
+            Some(name) => {
+                let verb = matches.subcommand_name().unwrap_or_default();
+                Err(Failure::new(Exit::Usage, format_args!("--{name}: `arena {verb}` talks to no arena")))
+            }
+        }
     }
 }
 

@@ -1,15 +1,19 @@
-//! `arena chat …`: each verb is one call, its answer printed as the server gave it.
+//! `arena chat …`: each verb is one call. Its answer is printed as lines for people, and as the server gave it for programs.
 
+use crate::answers;
 use crate::args::ChatVerb;
+use crate::challenges::print_messages;
 use crate::client::{Arena, Read};
 use crate::exit::Failure;
-use crate::output::{Style, print_json};
+use crate::output::{Style, print_answer};
 
 /// Does what `verb` says at `arena`.
 pub fn run(verb: ChatVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
-    let answer = match verb {
-        ChatVerb::Send { id, text, to } => arena.say(&id, &text, to.as_deref()),
-        ChatVerb::Sync(args) => arena.chat_messages(&args.id, Read::from(&args)),
-    }?;
-    print_json(answer.text(), style)
+    match verb {
+        ChatVerb::Send { id, text, to } => print_answer(&arena.say(&id, &text, to.as_deref())?, style, answers::said),
+        ChatVerb::Sync(args) => {
+            let answer = arena.chat_messages(&args.id, Read::from(&args))?;
+            print_messages(&answer, &args, &args.id, arena, style)
+        }
+    }
 }

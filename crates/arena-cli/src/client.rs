@@ -10,6 +10,7 @@ pub use stream::Event;
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arena_identity::{KeyPair, ProfileUpdate};
@@ -21,6 +22,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 use ureq::Agent;
 use ureq::http::Response;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::args::{Global, SyncArgs};
 use crate::exit::{Exit, Failure};
@@ -178,18 +180,27 @@ impl From<CallError> for Failure {
 
 impl Arena {
     /// The arena that the command line names, in the eyes of the player that it names.
-    pub fn of(global: &Global) -> Arena {
-        Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::at(&global.url) }
+    ///
+    /// # Errors
+    /// When the file of certificates can't be used.
+    pub fn of(global: &Global) -> Result<Arena, Failure> {
+        let roots = global.cacert.as_deref().map(read_certificates).transpose()?.unwrap_or(RootCerts::WebPki);
+        Ok(Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::trusting(&global.url, roots) })
     }
 
     /// The arena at `url` (no slash at its end) in the eyes of a stranger.
     pub fn at(url: &str) -> Arena {
+        Arena::trusting(url, RootCerts::WebPki)
+    }
+
+    fn trusting(url: &str, roots: RootCerts) -> Arena {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // A redirect would turn a POST into a GET. Better to say where the arena has gone.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_connect(Some(CONNECT))
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
             .user_agent(concat!("arena/", env!("CARGO_PKG_VERSION")));
         // Proxies are for the world outside; no proxy can reach this machine's own loopback.
         let config = if is_loopback(url) { config.proxy(None) } else { config };
@@ -222,7 +233,7 @@ impl Arena {
 
     /// The same arena over connections of its own, as another program would have them.
     pub fn own_connection(&self) -> Arena {
-        Arena { agent: Arena::at(&self.url).agent, ..self.clone() }
+        Arena { agent: self.agent.config().new_agent(), ..self.clone() }
     }
 
     /// What can be played: one challenge type, or all.
@@ -576,6 +587,24 @@ fn is_broken_connection(error: &ureq::Error) -> bool {
         ureq::Error::ConnectionFailed => true,
         _ => false,
     }
+}
+
+/// Reads the certificates in a PEM file.
+fn read_certificates(path: &Path) -> Result<RootCerts, Failure> {
+    let wrong = |why: String| Failure::new(Exit::Usage, format_args!("--cacert {}: {why}", path.display()));
+    let text = std::fs::read(path).map_err(|error| wrong(format!("can't be read: {error}")))?;
+    let mut certificates: Vec<Certificate<'static>> = Vec::new();
+    for item in parse_pem(&text) {
+        match item {
+            Ok(PemItem::Certificate(certificate)) => certificates.push(certificate),
+            Ok(_) => {}
+            Err(error) => return Err(wrong(format!("isn't PEM: {error}"))),
+        }
+    }
+    if certificates.is_empty() {
+        return Err(wrong("holds no certificate; it must be a PEM file with BEGIN CERTIFICATE in it".to_owned()));
+    }
+    Ok(RootCerts::new_with_certs(&certificates))
 }
 
 /// The fault of a server's certificate, in a sentence, if that is the reason of an error.

@@ -97,9 +97,11 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
         limits: confinement.limits,
         expose: confinement.expose.iter().map(absolute).collect(),
     };
+    let options = args.options.into_iter().collect();
+    settings::check_players(&options, seats)?;
     let rules = LeagueRules {
         game: game.name.to_owned(),
-        options: args.options.into_iter().collect(),
+        options,
         seats,
         paired: !args.no_pairs,
         limits: TimeLimits {

@@ -3,6 +3,7 @@
 
 mod admin;
 mod agent;
+mod answers;
 mod args;
 mod boards;
 mod challenge;
@@ -32,7 +33,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Cli, Verb};
 use crate::client::Arena;
@@ -51,7 +52,9 @@ fn main() -> ExitCode {
         Some(verb) if verb == scripts::RUN => return arena_script::worker_main(),
         _ => {}
     }
-    match run(Cli::parse()) {
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
@@ -74,13 +77,13 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
         Verb::Challenge { verb } => challenge::run(verb, style),
-        Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key)), style),
-        Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key)), style),
+        Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key))?, style),
+        Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key))?, style),
         Verb::Scoring { name, sort, limit, offset } => {
-            scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global), style)
+            scoring::run(&scoring::Request { name, sort, limit, offset }, &Arena::of(&cli.global)?, style)
         }
-        Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global), style),
-        Verb::Admin { args, verb } => admin::run(verb, args, &cli.global.url, style),
+        Verb::Users { verb } => users::run(verb, &Arena::of(&cli.global)?, style),
+        Verb::Admin { args, verb } => admin::run(verb, args, &cli.global, style),
         Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),
     }

@@ -1,16 +1,22 @@
 //! What goes to stdout and stderr, and in which form.
 //! Everything is written through here rather than by `println!`, which panics when the reader has gone (`arena … | head`).
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
+use arena_report::steers;
 pub use arena_report::{printable, utc};
+use serde_json::Value;
+
+use crate::client::Answer;
 
 use crate::exit::{Exit, Failure};
 
 /// How answers are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// For a person: indented.
+    /// For a person: tables and sentences, or indented JSON.
     Pretty,
     /// For another program, read from a pipe: one line.
     Compact,
@@ -23,7 +29,7 @@ impl Style {
     pub fn choose(json: bool) -> Style {
         match json {
             true => Style::Json,
-            false if std::io::stdout().is_terminal() => Style::Pretty,
+            false if is_terminal() => Style::Pretty,
             false => Style::Compact,
         }
     }
@@ -37,13 +43,61 @@ pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// Prints `text` and a line end on stdout, at once. A reader that has gone is not a failure.
+/// Prints an arena's answer: on a terminal as `tell` puts it, if it has the shape that `tell` knows; else as JSON.
+pub fn print_answer(answer: &Answer, style: Style, tell: impl FnOnce(&Value) -> Option<String>) -> Result<(), Failure> {
+    let told = match style {
+        Style::Pretty => answer.read().ok().and_then(|answer| tell(&answer)),
+        Style::Compact | Style::Json => None,
+    };
+    match told {
+        Some(text) => print(text.trim_end()),
+        None => print_json(answer.text(), style),
+    }
+}
+
+/// The text as a terminal may get it: characters that steer it are escaped as in JSON, so that JSON keeps its meaning. Line breaks,
+/// tabs and our own colors stay.
+pub fn guarded(text: &str) -> Cow<'_, str> {
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(char) = rest.chars().next() {
+        let end = if char == '\x1b' { color(rest).unwrap_or(0) } else { 0 };
+        if end > 0 {
+            safe.push_str(&rest[..end]);
+        } else if steers(char) && char != '\t' {
+            // None of them lies outside of the first 65,536.
+            safe.push_str(&format!("\\u{:04x}", u32::from(char)));
+        } else {
+            safe.push(char);
+        }
+        rest = &rest[end.max(char.len_utf8())..];
+    }
+    Cow::Owned(safe)
+}
+
+/// The length of the sequence that sets a color, at the beginning of a text.
+fn color(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let length = numbers.find(|char: char| !char.is_ascii_digit() && char != ';')?;
+    numbers[length..].starts_with('m').then_some(length + 3)
+}
+
+fn is_terminal() -> bool {
+    static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
+    *IS_TERMINAL.get_or_init(|| std::io::stdout().is_terminal())
+}
+
+/// Prints `text` and a line end on stdout, at once. A reader that has gone is not a failure. A terminal gets it [`guarded`].
 pub fn print(text: &str) -> Result<(), Failure> {
     print_for_reader(text).map(|_| ())
 }
 
 /// As [`print`]; tells whether there is still a reader, for those who print as long as there is one.
 pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
+    let text = if is_terminal() { guarded(text) } else { Cow::Borrowed(text) };
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
@@ -140,6 +194,16 @@ fn break_line(indented: &mut String, depth: usize) {
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
+
+    #[test]
+    fn a_terminal_gets_our_colors_and_nothing_else_that_steers_it() {
+        let check = |text: &str, expected: Expect| expected.assert_eq(&guarded(text));
+        check("\x1b[1;32mgreen\x1b[0m\tא\n", expect!["\u{1b}[1;32mgreen\u{1b}[0m\tא\n"]);
+        check("a\x1b[2Jb\x1b]0;title\x07\r\u{9b}31m", expect![[r#"a\u001b[2Jb\u001b]0;title\u0007\u000d\u009b31m"#]]);
+        check("\x1b", expect![[r#"\u001b"#]]);
+        let json = serde_json::json!({"name": "\u{202e}Ada\u{9d}"});
+        assert_eq!(serde_json::from_str::<Value>(&guarded(&json.to_string())).unwrap(), json);
+    }
 
     #[track_caller]
     fn check(json: &str, expected: Expect) {

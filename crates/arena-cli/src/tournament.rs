@@ -234,7 +234,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
         }
         None => (find_game(&args.game)?, None),
     };
-    let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity } = &args.play;
+    let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity, model: _ } = &args.play;
     let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
     let format = match args.format {
         FormatArg::RoundRobin => Format::RoundRobin,
@@ -264,6 +264,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
         plan.set_rules(script, game);
     }
     plan.options = options.iter().cloned().collect();
+    settings::check_players(&plan.options, seats)?;
     plan.limits =
         TimeLimits { step_ms: step_ms.unwrap_or(game.limits.step_ms), bank_ms: bank_ms.unwrap_or(game.limits.bank_ms) };
     let confinement = confinement(sandbox)?;

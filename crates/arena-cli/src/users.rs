@@ -1,13 +1,14 @@
-//! `arena users …`: each verb is one call, its answer printed as the server gave it.
+//! `arena users …`: each verb is one call. Its answer is printed as a table for people, and as the server gave it for programs.
 
 use arena_engine::Environment;
 use arena_identity::ProfileUpdate;
 
+use crate::answers;
 use crate::args::UsersVerb;
 use crate::client::Arena;
 use crate::exit::Failure;
 use crate::keys::Keys;
-use crate::output::{Style, print_json};
+use crate::output::{Style, print_answer};
 
 /// Does what `verb` says at `arena`.
 pub fn run(verb: UsersVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
@@ -24,5 +25,5 @@ pub fn run(verb: UsersVerb, arena: &Arena, style: Style) -> Result<(), Failure> 
             }
         }
     }?;
-    print_json(answer.text(), style)
+    print_answer(&answer, style, answers::users)
 }

@@ -29,7 +29,7 @@ pub use svg::{
     Axes, Course, Curve, Estimate, Picture, Point, Theme, cross_table_picture, over_time, pareto_front, picture_style,
     progress_picture, ratings_picture, scatter,
 };
-pub use text::{number_of, printable, shell_word, utc};
+pub use text::{number_of, printable, shell_word, steers, utc};
 
 #[cfg(test)]
 mod tests;

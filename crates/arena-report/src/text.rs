@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
-/// The text with control characters other than line breaks made visible, so that what strangers wrote can't steer a
-/// terminal. Nor can it turn the direction of writing, in which a name would change places with the number behind it.
+/// True if a character steers a terminal, or turns the direction of writing, in which a name would change places with the number
+/// behind it. A line break doesn't.
+pub fn steers(char: char) -> bool {
+    let turns = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    char.is_control() && char != '\n' || turns
+}
+
+/// The text with characters that steer a terminal made visible, since strangers may have written it.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let turns =
-        |char| matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let steers = |char: char| char.is_control() && char != '\n' || turns(char);
     if !text.contains(steers) {
         return Cow::Borrowed(text);
     }

@@ -67,6 +67,10 @@ pub struct RunArgs {
     pub play: PlayArgs,
 }
 
+/// The value of an option that is only there to be refused.
+#[derive(Debug, Clone)]
+pub enum Never {}
+
 /// How matches are played, one or many.
 #[derive(Debug, Args)]
 pub struct PlayArgs {
@@ -94,6 +98,9 @@ pub struct PlayArgs {
     /// Whether a match and its agents share a core, which is far quicker unless agents think long.
     #[arg(long, value_enum, default_value_t = Affinity::Share)]
     pub affinity: Affinity,
+    /// Refused: it belongs to another verb.
+    #[arg(long, hide = true, value_name = "NAME", value_parser = no_model)]
+    pub model: Option<Never>,
 }
 
 /// How agents' processes are held in.
@@ -129,6 +136,10 @@ pub enum Affinity {
     Share,
     /// Wherever the system likes.
     Any,
+}
+
+fn no_model(_: &str) -> Result<Never, String> {
+    Err("matches are played by agents; a language model takes a seat of a session with `arena play INVITE --model NAME`".to_owned())
 }
 
 /// A number, or a seed as results tell it.

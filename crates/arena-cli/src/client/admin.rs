@@ -47,9 +47,9 @@ pub enum ExportError {
 }
 
 impl Arena {
-    /// The arena at `url` in the eyes of its administrator.
-    pub fn administered(url: &str, token: &str) -> Arena {
-        Arena { key: Some(token.to_owned()), administers: true, ..Arena::at(url) }
+    /// The same arena in the eyes of its administrator.
+    pub fn administered(self, token: &str) -> Arena {
+        Arena { key: Some(token.to_owned()), administers: true, from: None, ..self }
     }
 
     /// Says whether a user is a benchmark model.

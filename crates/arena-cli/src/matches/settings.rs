@@ -101,12 +101,25 @@ pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
     }))
 }
 
+/// Refuses an option `players` that differs from the number of agents, which decides.
+pub fn check_players(options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
+    match options.get("players") {
+        Some(players) if players.as_u64() != Some(agents as u64) => {
+            let sentence =
+                format!("players={players}: there are as many players as agents, and {agents} are given; leave it out");
+            Err(Failure::new(Exit::Usage, sentence))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn start(
     game: &'static GameType,
     options: &Map<String, Value>,
     agents: usize,
     seed: &Seed,
 ) -> Result<Box<dyn arena_model::AnyGame>, Failure> {
+    check_players(options, agents)?;
     let setup = Setup { agents: arena_match::agent_ids(seed, agents), seed: seed.clone() };
     game.start(options, setup).map_err(|error| Failure::caused(Exit::Usage, &error))
 }

@@ -54,9 +54,13 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         Mind::Person
     };
     let global = global.with(args.key);
-    let arena = Arena::of(&global);
+    let arena = Arena::of(&global)?;
     let mut seat = match (&args.invite, &global.from) {
         (Some(invite), None) => Seat::take(&arena, invite, &args.join)?,
+        (None, Some(_)) if args.join.user_id.is_some() || args.join.sign.is_some() => {
+            let sentence = "--user-id and --sign are for an invite; a seat that was taken before has its player";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
         (None, Some(from)) => Seat::take_up(&arena, from)?,
         (Some(_), Some(_)) => {
             let sentence = "an invite takes its seat and --from takes up one that was taken before; give one of them";

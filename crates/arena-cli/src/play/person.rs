@@ -17,7 +17,7 @@ use super::typed::Typed;
 use crate::boards::row::{Ink, Row};
 use crate::boards::{Entry, Stage};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, print, printable, utc};
+use crate::output::{Style, guarded, print, printable, utc};
 use crate::terminal::{can_draw, has_colours, room};
 
 /// What stands in front of what one types.
@@ -285,6 +285,7 @@ impl Voice {
     }
 
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
+        let text = &*guarded(text);
         match self {
             Voice::Terminal { printer, .. } => printer.print(format!("{text}\n")).map_err(|error| {
                 Failure::new(Exit::Internal, format_args!("the terminal can't be written to: {error}"))

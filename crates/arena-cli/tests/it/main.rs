@@ -26,6 +26,8 @@ mod replay;
 mod replay_web;
 mod rules;
 mod scripts;
+mod terminal;
+mod tls;
 mod tournament;
 mod trouble;
 mod users;

@@ -21,6 +21,7 @@ pub fn arena(args: &[&str]) -> Command {
     let ours = [
         "ARENA_URL",
         "ARENA_AUTH",
+        "ARENA_CACERT",
         "ARENA_ADMIN_TOKEN",
         "ARENA_LOG",
         "ARENA_NATS_URL",

@@ -1,0 +1,196 @@
+//! Answers of an arena as tables and lines for people. An answer of another shape gives `None`, and is printed as JSON then. Pure.
+
+use serde_json::Value;
+
+use crate::output::{Table, printable, utc};
+
+/// All challenge types: the object of `GET /api/metadata`.
+pub fn challenge_types(answer: &Value) -> Option<String> {
+    let mut table = Table::new(&["challenge", "players", "name", "description"]);
+    for (id, metadata) in answer.as_object()? {
+        let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
+        table.row([id.clone(), metadata["players"].as_u64()?.to_string(), text("name"), text("description")]);
+    }
+    Some(table.right([1]).to_string())
+}
+
+/// One challenge type: its rules, methods and options.
+pub fn challenge_type(answer: &Value) -> Option<String> {
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let (name, players) = (answer["name"].as_str()?, answer["players"].as_u64()?);
+    let mut told = format!("{name}, for {players} players\n\n{}\n", answer["prompt"].as_str()?.trim());
+    let mut methods = Table::new(&["method", "description"]);
+    for method in answer["methods"].as_array()? {
+        methods.row([text(method, "name"), text(method, "description")]);
+    }
+    told = format!("{}\n{methods}\n", printable(&told));
+    let options = answer["options"].as_array().map_or(&[][..], Vec::as_slice);
+    if !options.is_empty() {
+        let mut table = Table::new(&["option", "type", "default", "least", "most", "description"]);
+        for option in options {
+            let value = |name: &str| option.get(name).map(Value::to_string).unwrap_or_default();
+            table.row([
+                text(option, "name"),
+                text(option, "type"),
+                value("default"),
+                value("minimum"),
+                value("maximum"),
+                text(option, "description"),
+            ]);
+        }
+        told += &format!("\n{table}\n");
+    }
+    Some(told)
+}
+
+/// A page of sessions.
+pub fn sessions(answer: &Value) -> Option<String> {
+    let listed = answer["challenges"].as_array()?;
+    let mut table = Table::new(&["session", "challenge", "status", "players", "created", "security", "utility"]);
+    for session in listed {
+        let state = &session["state"];
+        let abandoned = if state["abandoned"] == true { ", abandoned" } else { "" };
+        let (joined, seats) = (state["players"].as_array()?.len(), session["invites"].as_array()?.len());
+        let scores = |name: &str| {
+            let scores = state["scores"].as_array().map_or(&[][..], Vec::as_slice);
+            scores.iter().map(|score| score[name].to_string()).collect::<Vec<_>>().join(", ")
+        };
+        table.row([
+            session["id"].as_str()?.to_owned(),
+            session["challengeType"].as_str()?.to_owned(),
+            format!("{}{abandoned}", state["status"].as_str()?),
+            format!("{joined} of {seats}"),
+            session["createdAt"].as_i64().map(utc).unwrap_or_default(),
+            scores("security"),
+            scores("utility"),
+        ]);
+    }
+    let (total, offset) = (answer["total"].as_u64()?, answer["offset"].as_u64()?);
+    if listed.is_empty() {
+        return Some(format!("none of {total} sessions is listed here"));
+    }
+    let last = offset + listed.len() as u64;
+    Some(format!("{table}\n{} to {last} of {total} sessions", offset + 1))
+}
+
+/// A new session.
+pub fn created(answer: &Value) -> Option<String> {
+    let mut told = format!("session {} of {}", answer["id"].as_str()?, answer["challengeType"].as_str()?);
+    for invite in answer["invites"].as_array()? {
+        told += &format!("\narena play {}", invite.as_str()?);
+    }
+    Some(
+        printable(&(told + "\nEach of these commands takes a seat; give each player one of the invites.")).into_owned(),
+    )
+}
+
+/// A seat that was taken with `invite`.
+pub fn joined(answer: &Value, invite: &str) -> Option<String> {
+    let (session, challenge) = (answer["ChallengeID"].as_str()?, &answer["ChallengeInfo"]);
+    let key = answer["sessionKey"].as_str();
+    let told_key = key.map(|key| format!("session key {key}\n")).unwrap_or_default();
+    let key = key.map(|key| format!(" --auth {key}")).unwrap_or_default();
+    let told = format!(
+        "a seat in session {session} is yours\n{told_key}\
+         arena challenges sync {session} --from {invite}{key}\n\
+         arena play --from {invite}{key}\n\n"
+    );
+    Some(printable(&told).into_owned() + &challenge_type(challenge)?)
+}
+
+/// Messages of a channel, each on lines of its own.
+pub fn messages(answer: &Value) -> Option<String> {
+    let mut told = String::new();
+    for message in answer["messages"].as_array()? {
+        let to = message["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
+        let time = message["timestamp"].as_f64().map(|ms| utc(ms as i64)).unwrap_or_default();
+        let head = format!("{}  {time}  {}{to}", message["index"].as_u64()?, message["from"].as_str()?);
+        told += &printable(&head).replace('\n', " ");
+        if message["redacted"] == true {
+            told += "  (for others)\n";
+            continue;
+        }
+        // Further lines are indented, so that none passes for another message.
+        let content = printable(message["content"].as_str()?).into_owned();
+        told += &format!(": {}\n", content.trim_end().replace('\n', "\n    "));
+    }
+    Some(if told.is_empty() { "no messages".to_owned() } else { told })
+}
+
+/// A chat message that was sent.
+pub fn said(answer: &Value) -> Option<String> {
+    let to = answer["to"].as_str().unwrap_or("all");
+    let told = format!("message {} of {}, to {to}", answer["index"].as_u64()?, answer["channel"].as_str()?);
+    Some(printable(&told).into_owned())
+}
+
+/// All profiles, or one.
+pub fn users(answer: &Value) -> Option<String> {
+    let one = std::slice::from_ref(answer);
+    let listed = answer.as_array().map_or(one, Vec::as_slice);
+    if listed.is_empty() {
+        return Some("no users".to_owned());
+    }
+    let mut table = Table::new(&["user", "name", "model", "benchmark"]);
+    for user in listed {
+        let text = |name: &str| user[name].as_str().unwrap_or_default().to_owned();
+        let benchmark = if user["isBenchmark"] == true { "yes" } else { "" };
+        table.row([user["userId"].as_str()?.to_owned(), text("username"), text("model"), benchmark.to_owned()]);
+    }
+    Some(table.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_message_passes_for_another() {
+        let page = json!({"messages": [
+            {"index": 1, "timestamp": 0, "from": "operator", "to": "inv_1", "content": "", "redacted": true},
+            {"index": 2, "timestamp": 1000, "from": "inv_1", "content": "hello\n3  1970-01-01 00:00:02Z  operator: you win\u{1b}[2J\u{9b}"},
+        ], "count": 2});
+        expect![[r#"
+            1  1970-01-01 00:00:00Z  operator to inv_1  (for others)
+            2  1970-01-01 00:00:01Z  inv_1: hello
+                3  1970-01-01 00:00:02Z  operator: you win\u{1b}[2J\u{9b}
+        "#]]
+        .assert_eq(&messages(&page).unwrap());
+        assert_eq!(messages(&json!({"messages": [], "count": 0})).unwrap(), "no messages");
+        assert_eq!(messages(&json!([])), None);
+    }
+
+    #[test]
+    fn sessions_are_listed_with_their_scores() {
+        let page = json!({"challenges": [
+            {"id": "a", "challengeType": "psi", "createdAt": 0, "invites": ["inv_1", "inv_2"],
+             "state": {"status": "ended", "players": ["inv_1", "inv_2"], "abandoned": true, "scores": [{"security": 1, "utility": -1}, {"security": 0, "utility": 1}]}},
+            {"id": "b", "challengeType": "psi", "createdAt": 0, "invites": ["inv_hidden", "inv_3"], "state": {"status": "open", "players": ["inv_3"], "scores": []}},
+        ], "total": 9, "limit": 2, "offset": 4});
+        expect![[r#"
+            ┌──────────────────────────────────────────────────────────────────────────────────────────────┐
+            │ session   challenge   status             players   created                security   utility │
+            ╞══════════════════════════════════════════════════════════════════════════════════════════════╡
+            │ a         psi         ended, abandoned   2 of 2    1970-01-01 00:00:00Z   1, 0       -1, 1   │
+            │ b         psi         open               1 of 2    1970-01-01 00:00:00Z                      │
+            └──────────────────────────────────────────────────────────────────────────────────────────────┘
+            5 to 6 of 9 sessions"#]]
+        .assert_eq(&sessions(&page).unwrap());
+    }
+
+    #[test]
+    fn profiles_are_listed_and_cannot_steer() {
+        let one = json!({"userId": "ada", "username": "Ada\u{202e}\u{9d}", "isBenchmark": true});
+        expect![[r#"
+            ┌──────────────────────────────────────────────┐
+            │ user   name                model   benchmark │
+            ╞══════════════════════════════════════════════╡
+            │ ada    Ada\u{202e}\u{9d}           yes       │
+            └──────────────────────────────────────────────┘"#]]
+        .assert_eq(&users(&one).unwrap());
+        assert_eq!(users(&json!([])).unwrap(), "no users");
+    }
+}

@@ -1,0 +1,247 @@
+//! What verbs print on a terminal: tables for people, and nothing by which other players could steer it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+
+use expect_test::expect;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+
+use crate::program::{Running, arena, folder, run};
+
+/// Runs a command on a terminal of its own, and returns its exit code and all that was written there.
+fn on_terminal(mut command: Command) -> (i32, String) {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+    let theirs = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    let mut child = command.env("TERM", "xterm").stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
+    // The command holds the terminal open as well.
+    drop(command);
+    let (mut file, mut bytes, mut buffer) = (File::from(ours), Vec::new(), [0; 4096]);
+    // Reading fails when nobody has the terminal any more.
+    while let Ok(read @ 1..) = file.read(&mut buffer) {
+        bytes.extend_from_slice(&buffer[..read]);
+    }
+    let code = child.wait().unwrap().code().unwrap_or(-1);
+    (code, String::from_utf8(bytes).unwrap().replace("\r\n", "\n"))
+}
+
+/// An arena that answers with this JSON, whatever is asked, as often as it's asked.
+fn saying(answer: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
+        answer.len()
+    );
+    // Lives as long as the test process; it holds nothing but a socket.
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut request = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while request.read_line(&mut line).is_ok_and(|read| read > 2) {
+                if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                    length = bytes.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            request.read_exact(&mut vec![0; length]).unwrap();
+            // The client may have seen enough already.
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    url
+}
+
+/// Clears the screen, sets the title, colors in two ways, and turns the direction of writing.
+const HOSTILE: &str = "Eve\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{9d}0;y\u{9c}\u{202e}\u{2066}\u{200f}";
+
+#[test]
+fn what_others_wrote_cannot_steer_a_terminal() {
+    let session = json!({
+        "id": HOSTILE, "challengeType": HOSTILE, "createdAt": 0, "invites": [HOSTILE],
+        "state": {"status": HOSTILE, "players": [HOSTILE], "scores": []},
+    });
+    let rules = json!({
+        "name": HOSTILE, "description": HOSTILE, "players": 2, "prompt": HOSTILE,
+        "methods": [{"name": HOSTILE, "description": HOSTILE}],
+        "options": [{"name": HOSTILE, "type": HOSTILE, "description": HOSTILE, "default": HOSTILE}],
+    });
+    let message = json!({"index": 1, "timestamp": 0, "from": HOSTILE, "to": HOSTILE, "content": HOSTILE});
+    let user = json!({"userId": HOSTILE, "username": HOSTILE, "model": HOSTILE});
+    let entry =
+        json!({"playerId": HOSTILE, "gamesPlayed": 1, "metrics": {HOSTILE: 1}, "username": HOSTILE, "model": HOSTILE});
+    let cases: [(&[&str], Value); 14] = [
+        (&["challenges", "metadata"], json!({HOSTILE: rules})),
+        (&["challenges", "metadata", "x"], rules.clone()),
+        (&["challenges", "list"], json!({"challenges": [session], "total": 1, "offset": 0})),
+        (&["challenges", "create", "x"], session.clone()),
+        (
+            &["challenges", "join", "inv_x"],
+            json!({"ChallengeID": HOSTILE, "ChallengeInfo": rules, "sessionKey": HOSTILE}),
+        ),
+        (&["challenges", "sync", "x"], json!({"messages": [message], "count": 1})),
+        (&["challenges", "send", "x", "y", "z"], json!({"ok": HOSTILE})),
+        (&["chat", "sync", "x"], json!({"messages": [message], "count": 1})),
+        (&["chat", "send", "x", "y"], json!({"index": 1, "channel": HOSTILE, "to": HOSTILE})),
+        (&["scoring"], json!([entry])),
+        (&["scoring", "x"], json!({HOSTILE: [entry]})),
+        (&["users", "get"], json!([user])),
+        (&["users", "get", "x"], user.clone()),
+        // Not the shape of a profile.
+        (&["users", "get", "y"], json!({"surprise": HOSTILE})),
+    ];
+    for (args, answer) in cases {
+        let text = answer.to_string();
+        assert!(text.contains('\u{9b}'), "JSON lets C1 through: {text}");
+        let url = saying(&text);
+        let args = [args, &["--url", &url]].concat();
+        let piped = run(&args);
+        assert_eq!((piped.code, piped.stdout), (0, format!("{text}\n")), "{args:?}: programs get every byte");
+        for more in [&[][..], &["--json"]] {
+            let (code, told) = on_terminal(arena(&[&args[..], more].concat()));
+            assert_eq!(code, 0, "{args:?}: {told}");
+            let steers = |char: &char| char.is_control() && *char != '\n' || "\u{202e}\u{2066}\u{200f}".contains(*char);
+            assert_eq!(told.chars().find(steers), None, "{args:?} {more:?}: {told:?}");
+            if more == ["--json"] {
+                assert_eq!(serde_json::from_str::<Value>(&told).unwrap(), answer, "{args:?}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn people_get_tables() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
+    let session = created["id"].as_str().unwrap();
+    let [one, two] = [0, 1].map(|seat| created["invites"][seat].as_str().unwrap());
+    for (invite, user) in [(one, "ada"), (two, "bob")] {
+        run(&["challenges", "join", invite, "--user-id", user, "--url", &server.url]).json();
+    }
+    for invite in [one, two] {
+        run(&["challenges", "send", session, "guess", "1", "--from", invite, "--url", &server.url]).json();
+    }
+    let told = |args: &[&str]| {
+        let (code, told) = on_terminal(arena(&[args, &["--url", &server.url]].concat()));
+        assert_eq!(code, 0, "{args:?}: {told}");
+        told.replace(session, "SESSION").replace(one, "INVITE-1").replace(two, "INVITE-2")
+    };
+    let listed = told(&["challenges", "list", "psi"]);
+    let row = listed.lines().find(|line| line.contains("SESSION")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(
+        (cells[1], cells[2], cells[3], &cells[4..7]),
+        ("SESSION", "psi", "ended", &["2", "of", "2"][..]),
+        "{listed}"
+    );
+    assert!(listed.ends_with("\n1 to 1 of 1 sessions\n"), "{listed}");
+    let messages = told(&["challenges", "sync", session, "--from", one]);
+    assert!(messages.lines().any(|line| line.contains("INVITE-1 to operator: (guess) 1")), "{messages}");
+    assert!(told(&["challenges", "metadata", "psi"]).contains("│ guess"));
+    assert!(told(&["challenges", "metadata"]).contains("│ millionaire"));
+    assert!(told(&["challenges", "create", "psi"]).contains("\narena play inv_"));
+    assert!(told(&["users", "get"]).contains("│ ada"));
+    assert_eq!(told(&["challenges", "list", "millionaire"]), "none of 0 sessions is listed here\n");
+    assert_eq!(told(&["chat", "sync", session]), "no messages\n");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let session = run(&["challenges", "create", "psi", "--url", &server.url]).json()["id"].as_str().unwrap().to_owned();
+    let unknown = "01890000-0000-7000-8000-000000000000";
+    let told: String = [
+        &["challenges", "sync", "nope"][..],
+        &["challenges", "sync", unknown],
+        &["challenges", "sync", &format!("challenge_{unknown}")],
+        &["chat", "sync", "nope"],
+        &["chat", "sync", unknown],
+        &["challenges", "list", "nope"],
+        &["challenges", "metadata", "nope"],
+        &["scoring", "nope"],
+        &["users", "get", "nope"],
+        &["challenges", "sync", &session],
+        &["chat", "sync", &session],
+        &["chat", "sync", "invites"],
+        &["challenges", "list", "millionaire"],
+    ]
+    .iter()
+    .map(|args| {
+        let run = run(&[args, &["--url", &server.url][..]].concat());
+        assert_eq!(run.code == 0, !run.stdout.is_empty(), "{run:#?}");
+        format!("{} {}: {}{}\n", args[0], args[1], run.code, run.stderr.trim_end().replace("error", ""))
+    })
+    .collect();
+    expect![[r#"
+        challenges sync: 3: this arena has no session or channel nope
+        challenges sync: 3: this arena has no session or channel 01890000-0000-7000-8000-000000000000
+        challenges sync: 3: this arena has no session or channel challenge_01890000-0000-7000-8000-000000000000
+        chat sync: 3: this arena has no session or channel nope
+        chat sync: 3: this arena has no session or channel 01890000-0000-7000-8000-000000000000
+        challenges list: 3: the arena refused: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
+        challenges metadata: 3: the arena refused: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
+        scoring nope: 3: the arena refused: Unknown challenge type (CHALLENGE_NOT_FOUND, HTTP 404)
+        users get: 3: the arena refused: User not found (USER_NOT_FOUND, HTTP 404)
+        challenges sync: 0
+        chat sync: 0
+        chat sync: 0
+        challenges list: 0
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn options_of_other_verbs_are_refused() {
+    let bot = "/bin/true";
+    let told: String = [
+        &["match", "run", "psi", "--agent", bot, "--agent", bot, "--set", "players=1"][..],
+        &[
+            "tournament",
+            "run",
+            "psi",
+            "--agent",
+            "a=/bin/true",
+            "--agent",
+            "b=/bin/true",
+            "--set",
+            "players=3",
+            "--out",
+            "x",
+        ],
+        &["match", "run", "psi", "--model", "x"],
+        &["tournament", "run", "psi", "--model", "x"],
+        &["match", "games", "--url", "http://127.0.0.1:1"],
+        &["--auth", "KEY", "match", "games"],
+        &["serve", "--from", "inv_1"],
+        &["play", "--from", "inv_1", "--user-id", "ada"],
+        &["play", "inv_1", "--patience", "1"],
+        &["users", "get", "--cacert", "nowhere.pem"],
+    ]
+    .iter()
+    .map(|args| {
+        let run = run(args);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {run:#?}");
+        run.stderr.lines().next().unwrap().to_owned() + "\n"
+    })
+    .collect();
+    expect![[r#"
+        error: players=1: there are as many players as agents, and 2 are given; leave it out
+        error: players=3: there are as many players as agents, and 2 are given; leave it out
+        error: invalid value 'x' for '--model <NAME>': matches are played by agents; a language model takes a seat of a session with `arena play INVITE --model NAME`
+        error: invalid value 'x' for '--model <NAME>': matches are played by agents; a language model takes a seat of a session with `arena play INVITE --model NAME`
+        error: --url: `arena match` talks to no arena
+        error: --auth: `arena match` talks to no arena
+        error: --from: `arena serve` talks to no arena
+        error: --user-id and --sign are for an invite; a seat that was taken before has its player
+        error: the following required arguments were not provided:
+        error: --cacert nowhere.pem: can't be read: No such file or directory (os error 2)
+    "#]].assert_eq(&told);
+}
