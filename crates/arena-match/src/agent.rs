@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::message::Dialect;
+use crate::reply::short_label;
 
 /// An agent that can be seated in matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,7 +184,10 @@ impl Manifest {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Manifest::default()),
             Err(error) => return Err(AgentError(format!("{} can't be read: {error}", path.display()))),
         };
-        serde_json::from_str(&text).map_err(|error| AgentError(format!("{}: {error}", path.display())))
+        let manifest: Manifest =
+            serde_json::from_str(&text).map_err(|error| AgentError(format!("{}: {error}", path.display())))?;
+        let short = |text: Option<String>| text.as_deref().and_then(short_label);
+        Ok(Manifest { name: short(manifest.name), version: short(manifest.version), ..manifest })
     }
 
     /// What this manifest in `folder` asks for in vain if the agent isn't the folder itself.

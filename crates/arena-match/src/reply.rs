@@ -118,6 +118,11 @@ fn label(raw: Option<&RawValue>) -> Option<String> {
         serde_json::Value::Number(number) => number.to_string(),
         _ => return None,
     };
+    short_label(&text)
+}
+
+/// A name or a version, cut to 64 characters, without control characters. `None` if nothing is left of it.
+pub fn short_label(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|char| !char.is_control()).take(64).collect();
     (!text.trim().is_empty()).then_some(text)
 }

@@ -18,6 +18,9 @@ const NO_TEXT: &str = "`agent_id` isn't a text";
 /// How much of a line is quoted to the agent's owner, in bytes.
 const QUOTED: usize = 200;
 
+/// Characters of a verdict's detail.
+const DETAIL: usize = 500;
+
 /// An agent's seat in a match.
 #[derive(Debug)]
 pub struct Seat {
@@ -108,7 +111,12 @@ impl Seat {
 
     /// Disqualifies the agent; the first reason counts.
     pub fn disqualify(&mut self, verdict: Verdict, detail: impl Into<String>) {
-        let (seat, detail) = (self.number, detail.into());
+        let (seat, mut detail) = (self.number, detail.into());
+        // It may quote a word of the agent's.
+        if let Some((end, _)) = detail.char_indices().nth(DETAIL) {
+            detail.truncate(end);
+            detail.push('…');
+        }
         self.out.get_or_insert(Disqualified { seat, verdict, detail });
     }
 

@@ -32,6 +32,9 @@ const OUT_OF_MEMORY: [&str; 7] = [
 /// In how many bytes at the end of a log that is looked for.
 const LAST_WORDS: usize = 4 << 10;
 
+/// Characters of a line that are shown.
+const LINE: usize = 300;
+
 /// How often the thread looks whether the agent is gone, although somebody may still hold its pipe.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
@@ -115,6 +118,21 @@ fn read(pipe: &OwnedFd, log: &Mutex<Log>, is_flooding: &AtomicBool, is_over: &At
 }
 
 impl Log {
+    /// The last lines, at most `count`, each cut to 300 characters. Control characters are still in them.
+    pub fn last_lines(&self, count: usize) -> Vec<String> {
+        let text = match self.left_out {
+            0 => [&self.head[..], &self.tail[..]].concat(),
+            _ => self.tail.clone(),
+        };
+        let text = text.trim_ascii_end();
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let mut lines: Vec<String> = text.rsplit(|byte| *byte == b'\n').take(count).map(cut).collect();
+        lines.reverse();
+        lines
+    }
+
     /// Appends to the log: to its beginning while there is room, then to its end, of which the oldest part goes.
     fn add(&mut self, bytes: &[u8]) {
         let room = KEPT.0 - self.head.len();
@@ -127,6 +145,15 @@ impl Log {
             self.tail.drain(..cut);
             self.left_out += cut as u64;
         }
+    }
+}
+
+/// A line as text, cut.
+fn cut(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+    match text.char_indices().nth(LINE) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], line.len()),
+        None => text.into_owned(),
     }
 }
 
@@ -168,6 +195,20 @@ mod tests {
         assert_eq!(log.head, bytes[..KEPT.0]);
         assert!(log.tail.len() >= KEPT.1 && bytes.ends_with(&log.tail));
         assert_eq!(log.head.len() + log.left_out as usize + log.tail.len(), bytes.len());
+    }
+
+    #[test]
+    fn the_last_lines_are_cut() {
+        let log = |head: &[u8], left_out, tail: &[u8]| Log { head: head.to_vec(), left_out, tail: tail.to_vec() };
+        assert_eq!(log(b"", 0, b"").last_lines(3), Vec::<String>::new());
+        assert_eq!(log(b"\n\n", 0, b"").last_lines(3), Vec::<String>::new());
+        assert_eq!(log(b"one\ntwo\r\nthree\n", 0, b"").last_lines(2), ["two", "three"]);
+        // A line that goes on where the beginning of the log ends.
+        assert_eq!(log(b"one\ntw", 0, b"o\n").last_lines(2), ["one", "two"]);
+        assert_eq!(log(b"one\ntw", 9, b"o\n").last_lines(2), ["o"]);
+        let long = [b"short\n".to_vec(), "ä".repeat(100_000).into_bytes()].concat();
+        let expected = format!("{}… (200000 bytes)", "ä".repeat(LINE));
+        assert_eq!(log(&long, 0, b"").last_lines(5), ["short", &expected]);
     }
 
     #[test]

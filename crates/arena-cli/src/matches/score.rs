@@ -163,10 +163,7 @@ pub fn describe(contest: &Contest) -> String {
 
 /// The last lines that a disqualified agent wrote to stderr: most often it says there what went wrong.
 fn last_words(name: &str, stderr: &arena_match::Log) -> String {
-    let end = if stderr.tail.is_empty() { &stderr.head } else { &stderr.tail };
-    let text = String::from_utf8_lossy(end);
-    let lines: Vec<&str> = text.lines().collect();
-    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let last = stderr.last_lines(LINES);
     if last.is_empty() {
         return String::new();
     }

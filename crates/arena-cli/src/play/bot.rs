@@ -99,7 +99,7 @@ impl Bot {
             true => ", and resigned",
             false => "",
         };
-        let last = end_of(&log);
+        let last = log.stderr.last_lines(LOG_LINES).join("\n");
         let last = if last.is_empty() { String::new() } else { format!("; its log ends:\n{last}") };
         Err(Failure::new(Exit::FaultyAgent, format_args!("the agent {name} is out{resigned}: {why}{last}")))
     }
@@ -262,12 +262,4 @@ fn invalid(wanted: Value, why: &str) -> RefusedAction {
     let name = wanted["action"].as_str().unwrap_or_default().to_owned();
     let action = ChallengeAction { action: name, content: wanted.to_string(), to: None };
     RefusedAction { action, code: "INVALID_ACTION".to_owned(), error: why.to_owned() }
-}
-
-/// The last lines of what an agent wrote to stderr.
-fn end_of(log: &OwnerLog) -> String {
-    let text = [&log.stderr.head[..], &log.stderr.tail[..]].concat();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }

@@ -1,8 +1,9 @@
 //! What verbs print on a terminal: tables for people, and nothing by which other players could steer it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::thread;
 
@@ -244,4 +245,32 @@ fn options_of_other_verbs_are_refused() {
         error: the following required arguments were not provided:
         error: --cacert nowhere.pem: can't be read: No such file or directory (os error 2)
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn an_agents_last_words_are_cut_and_steer_nothing() {
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().join("bot");
+    let script = "#!/bin/sh\nread ping\nprintf 'first\\n' >&2\nhead -c 200000 /dev/zero | tr '\\0' x >&2\n\
+                  printf '\\033[2J\\033]0;x\\007\\302\\233y\\nlast\\033[2J\\n' >&2\nexit 3\n";
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = path.to_str().unwrap();
+    let (code, told) =
+        on_terminal(arena(&["match", "run", "snake", "--agent", path, "--agent", path, "--seed", "1", "--no-live"]));
+    assert_eq!(code, 0, "{told}");
+    assert!(told.len() < 10_000, "{} bytes", told.len());
+    assert_eq!(told.chars().find(|char| char.is_control() && *char != '\n'), None, "{told:?}");
+    let quoted = format!("  | first\n  | {}… (200013 bytes)\n  | last\\u{{1b}}[2J\n", "x".repeat(300));
+    assert_eq!(told.matches(&quoted).count(), 2, "{told}");
+
+    let server = Running::serve(&folder.path().join("data"));
+    let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
+    let played = run(&["play", created["invites"][0].as_str().unwrap(), "--agent", path, "--url", &server.url]);
+    assert_eq!(played.code, 12, "{played:#?}");
+    assert!(
+        played.stderr.len() < 5_000 && played.stderr.ends_with("… (200013 bytes)\nlast\\u{1b}[2J\n"),
+        "{played:#?}"
+    );
 }
