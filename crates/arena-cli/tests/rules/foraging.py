@@ -9,6 +9,8 @@ from difference import Difference, need
 from wild import decide, distance
 
 CLOSE = 1e-9
+MOST_ACTORS = 32
+MOST_BASES = 8
 
 
 def same(a, b):
@@ -117,19 +119,25 @@ class World:
         return True
 
     def spawn(self, base, _action):
-        if base["food"] < self.config["spawn_actor_cost"]:
+        if base["food"] < self.config["spawn_actor_cost"] or self.count("actor", base["owner_id"]) >= MOST_ACTORS:
             return False
         base["food"] -= self.config["spawn_actor_cost"]
         self.be_born("actor", base["owner_id"], base["position"], 0.0, self.config["actor_max_health"])
         return True
 
     def make_base(self, actor, _action):
-        if actor["food"] < self.config["make_base_cost"]:
+        if actor["food"] < self.config["make_base_cost"] or self.count("base", actor["owner_id"]) >= MOST_BASES:
             return False
         rest = actor["food"] - self.config["make_base_cost"]
         self.be_born("base", actor["owner_id"], actor["position"], rest, 50.0)
         del self.actors[actor["id"]]
         return True
+
+    def count(self, kind, owner):
+        """What a player has of a kind, what is new in this epoch included."""
+        home = self.actors if kind == "actor" else self.bases
+        new = [thing for thing in self.born if thing["kind"] == kind]
+        return sum(thing["owner_id"] == owner for thing in [*home.values(), *new])
 
     def be_born(self, kind, owner, place, food, health):
         self.born.append({"kind": kind, "owner_id": owner, "position": list(place), "food": food, "health": health})
