@@ -7,6 +7,7 @@ pub mod tables;
 mod watch;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use arena_match::tournament::{
     self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, ScriptPart, play,
 };
 use arena_model::{ChallengeType, GameType, TimeLimits};
-use arena_report::{PgnError, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
+use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_script::ScriptChallenge;
 use arena_tournament::{Format, Shape};
 
@@ -136,19 +137,31 @@ fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
     })
 }
 
-/// Prints all games in Portable Game Notation, with the moves of those whose replays were kept.
+/// Prints all games in Portable Game Notation, with the moves of those whose replays were kept. A damaged replay costs the moves of
+/// its own game, and is named on stderr.
 fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
-    let path = |number: usize| replays.join(format!("{number}.jsonl"));
-    let told = |error: PgnError| match error {
-        PgnError::Seats(_) => Failure::new(Exit::Usage, error),
-        PgnError::Replay { number, source } => Failure::caused(Exit::BadReplay, &source).about(&path(number).display()),
+    let replay = |game: &GameLine| match fs::read(replays.join(format!("{}.jsonl", game.fixture))) {
+        Ok(replay) => Ok(Some(replay)),
+        // Most tournaments keep none.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     };
-    // Of a replay that can't be read there is nothing to say: most tournaments keep none.
-    let replay = |game: &GameLine| fs::read(path(game.fixture)).ok();
-    for game in pgn(record, replay).map_err(told)? {
-        print(&game.map_err(told)?)?;
+    let (mut written, mut incomplete) = (0, 0);
+    for PgnGame { text, missing } in pgn(record, replay).map_err(|error| Failure::new(Exit::Usage, error))? {
+        print(&text)?;
+        written += 1;
+        if let Some(missing) = missing {
+            incomplete += 1;
+            output::note(Failure::caused(Exit::BadReplay, &missing).sentence());
+        }
     }
-    Ok(())
+    match incomplete {
+        0 => Ok(()),
+        _ => Err(Failure::new(
+            Exit::BadReplay,
+            format_args!("{written} games were written, {incomplete} of them without moves, as their replays can't be read"),
+        )),
+    }
 }
 
 /// Plays what is left, here or by workers, and tells how it goes and how it ended.

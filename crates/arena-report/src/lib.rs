@@ -21,7 +21,7 @@ pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
 pub use games::{VOID, line, named, result};
 pub use html::{HTML_POLICY, html};
-pub use pgn::{PgnError, pgn};
+pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings};
 pub use reproduce::command;
 pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title};

@@ -1,6 +1,8 @@
 //! Games of two in Portable Game Notation. Games of chess whose replays were kept have moves, others their results alone,
 //! which is what rating tools read.
 
+use std::io;
+
 use arena_match::tournament::{GameLine, Record};
 use arena_match::{ReplayError, export_pgn};
 use arena_model::Verdict;
@@ -8,40 +10,56 @@ use arena_model::Verdict;
 use crate::games::named;
 use crate::text::printable;
 
-/// A tournament or a game of it can't be written so.
+/// The games can't be written in PGN: it is a notation for games of two.
 #[derive(Debug, thiserror::Error)]
-pub enum PgnError {
-    /// It isn't played by two.
-    #[error("PGN is for games of two, and these have {0} seats")]
-    Seats(usize),
-    /// A replay isn't that of a game of chess.
-    #[error("the replay of game {number}: {source}")]
-    Replay {
-        /// Of the game, from 1.
-        number: usize,
-        /// What is wrong with it.
-        source: ReplayError,
-    },
+#[error("PGN is for games of two, and these have {seats} seats")]
+pub struct PgnError {
+    /// The seats of a game of this tournament.
+    pub seats: usize,
 }
 
-/// All games, by number, each as its text with a line end. `replay` finds the replay of a game, if it was kept; it is asked for games
-/// of chess, when their turn comes.
+/// A game in PGN.
+#[derive(Debug)]
+pub struct PgnGame {
+    /// The game's text, with a line end.
+    pub text: String,
+    /// The error on account of which the text has the game's result, but not its moves.
+    pub missing: Option<MovesMissing>,
+}
+
+/// A replay was kept, and its moves can't be had.
+#[derive(Debug, thiserror::Error)]
+#[error("game {number} is written without its moves: {source}")]
+pub struct MovesMissing {
+    /// The game's number, from 1.
+    pub number: usize,
+    /// The fault of its replay.
+    pub source: ReplayError,
+}
+
+/// All games, by number: those whose replays can't be read, too, with their results alone. `replay` returns the replay of a game, or
+/// `None` if it wasn't kept; it is called for games of chess, one at a time.
 ///
 /// # Errors
-/// When the games aren't played by two; and in place of a game whose replay is damaged.
+/// When the games aren't played by two.
 pub fn pgn<'a>(
     record: &'a Record,
-    mut replay: impl FnMut(&GameLine) -> Option<Vec<u8>> + 'a,
-) -> Result<impl Iterator<Item = Result<String, PgnError>> + 'a, PgnError> {
+    mut replay: impl FnMut(&GameLine) -> io::Result<Option<Vec<u8>>> + 'a,
+) -> Result<impl Iterator<Item = PgnGame> + 'a, PgnError> {
     if record.plan.seats != 2 {
-        return Err(PgnError::Seats(record.plan.seats));
+        return Err(PgnError { seats: record.plan.seats });
     }
     let is_chess = record.plan.game == "chess";
     Ok(record.games().map(move |game| {
-        let replay = if is_chess { replay(game) } else { None };
-        let kept = replay.map(|replay| kept(&replay)).transpose();
-        let kept = kept.map_err(|source| PgnError::Replay { number: game.fixture, source })?;
-        Ok(one(record, game, kept.as_ref()))
+        let replay = if is_chess { replay(game).map_err(ReplayError::Read) } else { Ok(None) };
+        let moves = replay.and_then(|replay| replay.map(|replay| kept(&replay)).transpose());
+        match moves {
+            Ok(moves) => PgnGame { text: one(record, game, moves.as_ref()), missing: None },
+            Err(source) => {
+                let missing = MovesMissing { number: game.fixture, source };
+                PgnGame { text: one(record, game, None), missing: Some(missing) }
+            }
+        }
     }))
 }
 

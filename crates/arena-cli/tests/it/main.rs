@@ -17,6 +17,7 @@ mod log;
 mod matches;
 mod nodes;
 mod play;
+mod pgn;
 mod players;
 mod postgres;
 mod program;

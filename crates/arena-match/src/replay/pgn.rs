@@ -77,9 +77,16 @@ fn position(state: &RawValue) -> Result<Position, String> {
     serde_json::from_str(state.get()).map_err(|error| format!("the state isn't one of chess: {error}"))
 }
 
+/// The board of a position. The counters of its FEN are left out: the board's own count of quiet plies ends at 100, and a game
+/// goes on to 150.
+fn board(fen: &str) -> Result<Board, String> {
+    let fields: Vec<&str> = fen.split(' ').take(4).collect();
+    let known = format!("{} 0 1", fields.join(" "));
+    Board::from_fen(&known, false).map_err(|error| format!("the position {fen} can't be read: {error}"))
+}
+
 /// Adds the move between two positions to the words of the game, behind its number if it has one there.
 fn add_move(before: &Position, after: &Position, words: &mut Vec<String>) -> Result<(), String> {
-    let board = |fen: &str| Board::from_fen(fen, false).map_err(|error| format!("the position can't be read: {error}"));
     let uci = after.last_move.as_deref().ok_or("the position has changed without a move")?;
     let san = san(&board(&before.fen)?, &before.legal_moves, uci)
         .ok_or_else(|| format!("{uci} is no move of the position before"))?;

@@ -612,6 +612,27 @@ fn games_of_chess_are_exported_as_pgn() {
 
     "#]],
     );
+    // Games go on until 150 quiet plies, and boards of other programs count to 100.
+    check(
+        json!({"fen": "8/1k6/8/8/8/8/6K1/R7 w - - 99 80", "n_epochs": 4}),
+        &["a1c1", "b7b6", "c1c2", "b6b5"],
+        expect![[r#"
+            [Event "arena match"]
+            [Site "?"]
+            [Date "????.??.??"]
+            [Round "-"]
+            [White "ada"]
+            [Black "bob"]
+            [Result "1/2-1/2"]
+            [Termination "normal"]
+            [SetUp "1"]
+            [FEN "8/1k6/8/8/8/8/6K1/R7 w - - 99 80"]
+            [Seed "0000000000000000000000000000000000000000000000000000000000000007"]
+
+            80. Rc1 Kb6 81. Rc2 Kb5 {MAX_PLIES} 1/2-1/2
+
+        "#]],
+    );
     let error = export_pgn(snakes().as_bytes(), &mut Vec::new()).unwrap_err();
     expect!["there is no such format for snake"].assert_eq(&error.to_string());
 }

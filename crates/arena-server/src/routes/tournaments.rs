@@ -499,10 +499,20 @@ impl Form {
             Form::Html => Ok(arena_report::html(record)),
             Form::Pgn => {
                 let replay = |game: &arena_match::tournament::GameLine| {
-                    std::fs::read(tournaments.replay_path(facts.id, game.fixture)).ok()
+                    match std::fs::read(tournaments.replay_path(facts.id, game.fixture)) {
+                        Ok(replay) => Ok(Some(replay)),
+                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                        Err(error) => Err(error),
+                    }
                 };
                 let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
-                games.collect::<Result<String, _>>().map_err(|error| Refusal::Damaged(error.to_string()))
+                let texts = games.map(|game| {
+                    if let Some(missing) = game.missing {
+                        tracing::warn!("tournament {}: {missing}", facts.id);
+                    }
+                    game.text
+                });
+                Ok(texts.collect())
             }
         }
     }
