@@ -126,7 +126,10 @@ fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
     let (picture, needs) = match which {
         PictureArg::Ratings => (ratings_picture(record), "games, and at most 2000 agents"),
         PictureArg::CrossTable => (cross_table_picture(record), "games, and 3 to 40 agents"),
-        PictureArg::Points => (progress_picture(record), "two games at least, and at most 60 agents"),
+        PictureArg::Points => (
+            progress_picture(record),
+            "at least two games, an agent more than half a point from level, and at most 60 agents",
+        ),
     };
     picture.ok_or_else(|| {
         let (agents, games) = (record.plan.agents.len(), record.schedule.games_played());
@@ -159,7 +162,9 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
         0 => Ok(()),
         _ => Err(Failure::new(
             Exit::BadReplay,
-            format_args!("{written} games were written, {incomplete} of them without moves, as their replays can't be read"),
+            format_args!(
+                "{written} games were written, {incomplete} of them without moves, as their replays can't be read"
+            ),
         )),
     }
 }

@@ -215,6 +215,15 @@ fn excess(window: &Window<'_>) -> Vec<String> {
     told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// Tables that are wider than their place on the page, so that columns of theirs are out of sight.
+fn cut_off(window: &Window<'_>) -> Vec<String> {
+    let told = window.run(
+        "return [...document.querySelectorAll('.scroll')].filter((place) => place.scrollWidth > place.clientWidth + 1) \
+            .map((place) => `${place.id} ${place.innerText.slice(0, 40)}: ${place.scrollWidth} of ${place.clientWidth} pixels`)",
+    );
+    told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+}
+
 /// Bytes over the wire of a page with all that it loaded, and milliseconds until something was seen.
 fn cost(window: &Window<'_>) -> (u64, f64) {
     window.wait("performance.getEntriesByName('first-contentful-paint').length > 0");
@@ -260,6 +269,12 @@ fn everybody_can_use_the_pages_on_every_screen() {
                 window.look(width, is_dark);
                 let place = format!("{} at {width}, {}", view.name, if is_dark { "dark" } else { "light" });
                 faults.extend(excess(&window).into_iter().map(|fault| format!("{place}: {fault}")));
+                // Boards have to be seen as a whole on every screen, and the administrator's tables, too.
+                if ["home", "challenge", "admin"].contains(&view.name) {
+                    faults.extend(
+                        cut_off(&window).into_iter().map(|fault| format!("{place}: a table is cut off: {fault}")),
+                    );
+                }
                 // What depends on the screen: colours on light and dark, what has to be scrolled on wide and narrow.
                 let rules: &[&str] = match (width, is_dark) {
                     (1280, false) => &[],

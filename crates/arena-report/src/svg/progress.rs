@@ -16,8 +16,8 @@ const HEIGHT: i32 = 300;
 const NAMES: i32 = 114;
 
 /// The points of each agent beyond half of its games, over the games of the tournament in the order of their numbers: who wins as often as
-/// not stays level. The first six of those that lead in the end have colours and names. `None` with fewer than two games, or more than 60
-/// agents.
+/// not stays level. The first six of those that lead in the end have colours and names. `None` with fewer than two games, with more than
+/// 60 agents, or where all agents stay level, within half a point: there is nothing to see.
 pub fn progress_picture(record: &Record) -> Option<Picture> {
     let agents = record.plan.agents.len();
     let games = record.schedule.games_played();
@@ -33,6 +33,9 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
         .map(|agent| format!("{}: {} after {games} games. ", record.name(*agent), tick(last(*agent))))
         .collect();
     let all = || curves.iter().flatten().map(|(_, points)| *points);
+    if all().all(|points| points.abs() <= 0.5) {
+        return None;
+    }
     let (low, high) = super::scatter::reach(all(), 1.0);
     let title = "Points of each agent beyond half of its games, as games were played";
     Some(picture(title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {

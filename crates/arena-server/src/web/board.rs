@@ -145,7 +145,7 @@ impl Leaderboard {
     /// The table, with links at `path` that sort it.
     fn table(&self, path: &str, query: &Query) -> Markup {
         html! {
-            div.scroll tabindex="0" { table {
+            div.scroll tabindex="0" { table.ranks {
                 thead { tr {
                     th.number scope="col" { "#" }
                     th scope="col" { "Player" }
@@ -155,8 +155,8 @@ impl Leaderboard {
                 tbody {
                     @for (place, (profile, entry)) in (1_usize..).zip(&self.players) {
                         tr {
-                            td.number { (place) }
-                            td { (player(profile)) }
+                            td.number { (self.rank(place)) }
+                            td.name { (player(profile)) }
                             td.number { (entry.games_played) }
                             @for metric in self.metrics {
                                 td.number {
@@ -170,9 +170,38 @@ impl Leaderboard {
                     }
                 }
             } }
+            @if self.has_ties() { p.more { "Players with = share a rank: the intervals of what the board is sorted by don't separate them from the first of them." } }
             @if self.who != Who::All { p.more { "Looked for among the first " (LOOKED_THROUGH) " of " (self.total) " players, by place on the board of all." } }
             @if self.who == Who::All && self.total > self.players.len() as u64 { p.more { "The first " (self.players.len()) " of " (self.total) " players." } }
         }
+    }
+
+    /// The interval of the metric that the board is sorted by; a streak is known exactly.
+    fn sorted_by(&self, entry: &ScoringEntry) -> Option<[f64; 2]> {
+        let value = entry.metrics.get(self.order.metric)?;
+        Some(entry.intervals.get(self.order.metric).copied().unwrap_or([*value, *value]))
+    }
+
+    /// The best rank that intervals allow the player at a place, from 1: one more than there are players whose intervals lie wholly
+    /// above. These are before it on the board, whichever end of the interval that is sorted by.
+    fn best_rank(&self, place: usize) -> usize {
+        let own = self.players.get(place - 1).and_then(|(_, entry)| self.sorted_by(entry));
+        let Some([_, high]) = own else { return place };
+        let above =
+            |(_, entry): &&(UserProfile, ScoringEntry)| self.sorted_by(entry).is_some_and(|[low, _]| low > high);
+        1 + self.players[..place - 1].iter().filter(above).count()
+    }
+
+    /// The rank of the player at a place, from 1, marked where others share it.
+    fn rank(&self, place: usize) -> String {
+        let rank = self.best_rank(place);
+        let others = (1..=self.players.len()).filter(|other| *other != place);
+        let is_shared = others.map(|other| self.best_rank(other)).any(|other| other == rank);
+        format!("{rank}{}", if is_shared { "=" } else { "" })
+    }
+
+    fn has_ties(&self) -> bool {
+        (1..=self.players.len()).any(|place| self.rank(place).ends_with('='))
     }
 
     /// The head of a column: sorts by it, and by the lower end of its interval where there is one.

@@ -207,15 +207,47 @@ fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
                     td.number { (game.number) } td.number { (game.round) }
                     td { @for (seat, agent) in game.agents.iter().enumerate() {
                         @if seat > 0 { " : " }
-                        @if game.ranks.get(seat) == Some(&1) { b { (cut(agent, 24)) } } @else { (cut(agent, 24)) }
+                        @if winner(game) == Some(seat) { b { (cut(agent, 24)) } } @else { (cut(agent, 24)) }
                     } }
                     td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
-                    td { (cut(&game.termination, 30)) @for verdict in game.verdicts.iter().flatten() { " " span.badge { (verdict) } } }
+                    td.cause { (cause(game)) }
                     td.number { (game.epochs) }
                     td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "watch" } } @else { span.soft { "at the end" } } }
                 } } }
             } }
         }
+    }
+}
+
+/// The seat that won, if one was ranked first alone.
+fn winner(game: &MatchView) -> Option<usize> {
+    let mut first = (0..game.ranks.len()).filter(|seat| game.ranks[*seat] == 1 && !game.is_void);
+    first.next().filter(|_| first.next().is_none())
+}
+
+/// The winner of a match, or that it was drawn, and the cause of its end: the game's own, or the disqualifications.
+fn cause(game: &MatchView) -> Markup {
+    let out = || game.verdicts.iter().enumerate().filter_map(|(seat, verdict)| Some((seat, (*verdict)?)));
+    html! {
+        @match winner(game) {
+            _ if game.is_void => "void, counts for no agent",
+            Some(seat) => { (cut(&game.agents[seat], 24)) " won" },
+            None => "drawn",
+        }
+        // A match that a disqualification ended has no other cause.
+        @if game.termination != "TAINTED" { ", " (in_words(&game.termination)) }
+        @for (seat, verdict) in out() {
+            br; (cut(&game.agents[seat], 24)) " disqualified: " span.badge { (verdict) }
+            @if let Some(Some(detail)) = game.details.get(seat) { small.below { (cut(detail, 120)) } }
+        }
+    }
+}
+
+/// A termination as people read it.
+fn in_words(termination: &str) -> String {
+    match termination {
+        "GAME_ENDED" => "played to the end".to_owned(),
+        other => other.to_lowercase().replace('_', " "),
     }
 }
 

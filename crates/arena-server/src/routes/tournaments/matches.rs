@@ -38,13 +38,16 @@ pub(crate) struct MatchView {
     #[schema(value_type = Vec<Option<String>>)]
     pub(crate) verdicts: Vec<Option<&'static str>>,
     /// The same in a sentence.
-    details: Vec<Option<String>>,
+    pub(crate) details: Vec<Option<String>>,
     /// What else each got wrong in the protocol.
     faults: Vec<u32>,
     pub(crate) epochs: u64,
     /// How it ended.
     #[schema(example = "GAME_ENDED")]
     pub(crate) termination: String,
+    /// True if it counts for no agent.
+    #[serde(skip)]
+    pub(crate) is_void: bool,
     /// From the start of the bots to their end, in milliseconds.
     took_ms: f64,
     /// How long each bot was waited for in all, in milliseconds.
@@ -71,6 +74,7 @@ impl MatchView {
             faults: game.faults.clone(),
             epochs: game.epochs,
             termination: game.outcome.termination.to_string(),
+            is_void: game.outcome.is_void(),
             took_ms: game.time.took_ms,
             waited_ms: game.time.waited_ms.clone(),
             longest_step_ms: game.time.longest_step_ms.clone(),
