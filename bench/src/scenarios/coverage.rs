@@ -61,6 +61,9 @@ const LEAGUES: &[League] = &[
     League { what: "8 agents, 10 games, seat worth 80 Elo", advantage: 80.0, form: Form::Alone, ..PLAIN },
     League { what: "8 agents, 5 pairs, strengths far apart", rounds: 5, deviation: 400.0, ..PLAIN },
     League { what: "20 agents, 1 pair", agents: 20, rounds: 1, ..PLAIN },
+    League { what: "8 agents, 10 pairs, equally strong", deviation: 0.0, ..PLAIN },
+    League { what: "40 agents, 2 pairs, equally strong", agents: 40, rounds: 2, deviation: 0.0, ..PLAIN },
+    League { what: "40 agents, 2 pairs", agents: 40, rounds: 2, ..PLAIN },
     League { what: "8 agents, 2 rounds of all fours", rounds: 2, form: Form::Four, ..PLAIN },
 ];
 
@@ -70,7 +73,9 @@ struct Fared {
     ratings: Share,
     differences: Share,
     unbounded: Share,
-    /// Leagues in which every true rank was among those that the results allow.
+    /// Ranges of ranks that held their agent's true rank.
+    each_rank: Share,
+    /// Leagues in which all of them did.
     ranks: Share,
     /// Leagues whose interval of the seat's advantage held it.
     advantages: Share,
@@ -120,10 +125,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             format!(", of the seat {:.1} %", fared.advantages.percent())
         };
         report.row(NAME, format!("{}: ratings held", league.what), share, "%").goal(Goal::AtLeast(93.0)).note(format!(
-            "± {:.0} Elo, {:.1} % open; differences {:.1} %{advantage}; all ranks {:.1} %",
+            "± {:.0} Elo, {:.1} % open; differences {:.1} %{advantage}; ranks {:.1} %, all of a league {:.1} %",
             fared.half_width / fared.ratings.of as f64,
             fared.unbounded.percent(),
             fared.differences.percent(),
+            fared.each_rank.percent(),
             fared.ranks.percent(),
         ));
         let detail = json!({
@@ -131,6 +137,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             "ratings": fared.ratings.percent(),
             "differences": fared.differences.percent(),
             "unbounded": fared.unbounded.percent(),
+            "each_rank": fared.each_rank.percent(),
             "ranks": fared.ranks.percent(),
         });
         report.detail(NAME, league.what, detail);
@@ -161,8 +168,12 @@ fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
             fared.ratings.note(interval.holds(ELO_PER_LOGIT * (strength - mean)));
             fared.unbounded.note(!(interval.low.is_finite() && interval.high.is_finite()));
             fared.half_width += 1.96 * fit.error(AgentIndex(agent));
-            let rank = 1 + strengths.iter().filter(|other| **other > *strength).count();
-            all_ranks &= (ranking.ranks[agent].best..=ranking.ranks[agent].worst).contains(&rank);
+            // Agents of equal strength share all of their ranks.
+            let best = 1 + strengths.iter().filter(|other| *other > strength).count();
+            let worst = strengths.iter().filter(|other| *other >= strength).count();
+            let is_held = ranking.ranks[agent].best <= best && worst <= ranking.ranks[agent].worst;
+            fared.each_rank.note(is_held);
+            all_ranks &= is_held;
             for (other, theirs) in strengths[..agent].iter().enumerate() {
                 let interval = fit.difference_interval(AgentIndex(agent), AgentIndex(other));
                 fared.differences.note(interval.holds(ELO_PER_LOGIT * (strength - theirs)));

@@ -8,6 +8,7 @@ mod told;
 
 use arena_ratings::bradley_terry::{Estimate, FitError, FitOptions};
 use arena_ratings::{EloOptions, RatingOptions, standings};
+use arena_report::listed;
 
 use crate::args::RateArgs;
 use crate::exit::{Exit, Failure};
@@ -15,7 +16,7 @@ use crate::output::{self, Style, print, printable};
 use crate::tournament::tables::drawn;
 
 use sources::Sources;
-use told::{LEGEND, Rated, listed};
+use told::{LEGEND, Rated};
 
 /// Does what `arena rate` was asked for.
 pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {

@@ -94,6 +94,8 @@ pub fn audit(
         seed: setup.seed.clone(),
         epochs: account.result.epochs,
         outcome: account.result.outcome,
+        challenge_scores: account.challenge_scores.filter(|scores| scores.iter().any(Option::is_some)),
+        moves: Some(account.moves),
         time: time.clone(),
         worker: Some(WorkerPart { name: worker.name.clone(), id: worker.id.clone(), played: account.played }),
     };

@@ -107,6 +107,7 @@ fn result(plan: &Plan<'_>, played: &Played, sandbox: Value) -> MatchResult {
             seat: number,
             rank: played.ranks[number],
             score: played.scores[number],
+            challenge_score: played.challenge_scores.as_ref().and_then(|scores| scores[number]),
             tainted: seat.out.is_some(),
             tainted_reason: seat.out.as_ref().map(|out| out.verdict),
             tainted_detail: seat.out.as_ref().map(|out| out.detail.clone()),
@@ -125,6 +126,7 @@ fn result(plan: &Plan<'_>, played: &Played, sandbox: Value) -> MatchResult {
         replay_file: None,
         seed: plan.seed.reveal(),
         epochs: played.epochs,
+        moves: played.moves.clone(),
         sandbox,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arena_model::{
-    AgentId, AnyGame, Events, GameType, OptionsError, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict,
+    AgentId, AnyGame, Events, GameType, OptionsError, Score, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict,
 };
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::body::{Body, Log};
 use crate::link::{Answer, Link, Request, ask_fairly};
 use crate::message;
+use crate::moves::{Moves, MovesHash};
 use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
 use crate::report::{self, Disqualified, Outcome};
@@ -89,6 +90,10 @@ pub struct Played {
     pub outcome: Outcome,
     /// The scores by seat.
     pub scores: Vec<f64>,
+    /// Utility and security by seat, of a challenge that was settled; the disqualified have none.
+    pub challenge_scores: Option<Vec<Option<Score>>>,
+    /// The fingerprint of what was played.
+    pub moves: Moves,
     /// The ranks by seat, from 1.
     pub ranks: Vec<usize>,
     /// How many epochs were played.
@@ -161,6 +166,7 @@ pub struct Table<'a> {
     taken: Vec<u8>,
     events: Events,
     faults: Vec<Fault>,
+    moves: MovesHash,
 }
 
 impl<'a> Table<'a> {
@@ -175,6 +181,7 @@ impl<'a> Table<'a> {
     ) -> Table<'a> {
         let ids: Vec<&AgentId> = players.iter().map(|player| &player.seat.id).collect();
         let ids_json = serde_json::to_vec(&ids).expect("ids are texts");
+        let moves = MovesHash::new(&*game, options, ids.iter().map(|id| id.as_str()));
         let buffers = vec![Vec::new(); players.len()];
         let (mut seats, mut links, mut bodies) = (Vec::<Seat>::new(), Vec::new(), Vec::new());
         for Player { seat, link, body } in players {
@@ -202,6 +209,7 @@ impl<'a> Table<'a> {
             taken: Vec::new(),
             events: Events::default(),
             faults: Vec::new(),
+            moves,
             seats,
             links,
             bodies,
@@ -266,6 +274,9 @@ impl<'a> Table<'a> {
             self.game.disqualify(SeatNumber(disqualified.seat));
         }
         let faults = self.take_faults();
+        if !out.is_empty() {
+            self.moves.play(None, out.iter());
+        }
         if let Some(recorder) = &mut self.recorder {
             let agents = self.seats.iter().map(|seat| SeatRecord {
                 agent_id: &seat.id,
@@ -399,13 +410,20 @@ impl<'a> Table<'a> {
         }
         drop(replies);
         let (out, faults) = (self.send_away(), self.take_faults());
+        let taken = is_played.then_some(&self.taken[..]);
+        if self.moves.wants_states()
+            && let Some(text) = states(self.game.game_type(), &self.states).text()
+        {
+            self.moves.see(&text);
+        }
+        self.moves.play(taken.and_then(|taken| str::from_utf8(taken).ok()), out.iter());
         if let Some(recorder) = &mut self.recorder {
             recorder.epoch(&EpochRecord {
                 epoch: self.epoch,
                 states: states(self.game.game_type(), &self.states),
                 banks_ms: &self.banks_ms,
                 disqualified: &out,
-                taken: is_played.then_some(&self.taken),
+                taken,
                 rejected: if is_played { self.events.rejections() } else { &[] },
                 faults: &faults,
             })?;
@@ -448,6 +466,7 @@ impl<'a> Table<'a> {
         let ids: Vec<AgentId> = self.seats.iter().map(|seat| seat.id.clone()).collect();
         let out: Vec<Option<Disqualified>> = self.seats.iter().map(|seat| seat.out.clone()).collect();
         let scores = report::final_scores(&*self.game, &out);
+        let challenge_scores = report::challenge_scores(&*self.game, &out);
         let ranks = report::ranks(&scores, &out);
         let outcome = report::outcome(&*self.game, &ids, &out, &ranks);
         let epochs = self.epoch;
@@ -468,7 +487,18 @@ impl<'a> Table<'a> {
         // The links are kept meanwhile: a bot that says good-bye on stdout shall not die of a closed pipe.
         let logs =
             self.bodies.iter_mut().map(|body| body.finish(by.saturating_duration_since(Instant::now()))).collect();
-        Ok(Played { outcome, scores, ranks, epochs, seats: self.seats, logs, faults: self.faults })
+        let moves = self.moves.finish(&scores);
+        Ok(Played {
+            outcome,
+            scores,
+            challenge_scores,
+            moves,
+            ranks,
+            epochs,
+            seats: self.seats,
+            logs,
+            faults: self.faults,
+        })
     }
 }
 

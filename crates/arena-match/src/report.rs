@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use arena_model::{AgentId, AnyGame, Seat, UpdateMode, Verdict};
+use arena_model::{AgentId, AnyGame, Score, Seat, UpdateMode, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::moves::Moves;
 
 /// The score of an agent that was disqualified.
 pub const TAINTED_SCORE: f64 = -10.0;
@@ -29,6 +31,8 @@ pub struct MatchResult {
     pub seed: String,
     /// How many epochs were played.
     pub epochs: u64,
+    /// The moves, as far as games are compared by them.
+    pub moves: Moves,
     /// What held the agents' processes in, as they reported it when they started.
     pub sandbox: Value,
 }
@@ -50,6 +54,9 @@ pub struct SeatResult {
     pub rank: usize,
     /// The game's score; [`TAINTED_SCORE`] for the disqualified.
     pub score: f64,
+    /// Utility and security, of whose sum the score of a challenge is made; not for the disqualified.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub challenge_score: Option<Score>,
     /// Whether it was disqualified.
     pub tainted: bool,
     /// Why.
@@ -104,6 +111,12 @@ pub struct Disqualified {
 pub fn final_scores(game: &dyn AnyGame, out: &[Option<Disqualified>]) -> Vec<f64> {
     let scores = game.scores().into_iter().zip(out);
     scores.map(|(score, out)| if out.is_some() { TAINTED_SCORE } else { score }).collect()
+}
+
+/// Utility and security by seat, of a challenge that was settled; the disqualified have none.
+pub fn challenge_scores(game: &dyn AnyGame, out: &[Option<Disqualified>]) -> Option<Vec<Option<Score>>> {
+    let scores = game.challenge_scores()?.into_iter().zip(out);
+    Some(scores.map(|(score, out)| out.is_none().then_some(score)).collect())
 }
 
 /// Ranks by seat, from 1; the disqualified come last, and equal scores share a rank.

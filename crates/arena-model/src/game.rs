@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::challenge::OptionsError;
-use crate::{IdError, Seat, Seed};
+use crate::{IdError, Score, Seat, Seed};
 
 pub use any::{AnyGame, GameType, MAX_ACTIONS};
 pub(crate) use any::{config, reason};
@@ -158,6 +158,11 @@ pub trait Game: Send + Sized + 'static {
     /// True if the game has ended without anything to be judged: it counts for no agent, not even as a draw.
     fn is_void(&self) -> bool {
         false
+    }
+
+    /// Utility and security of each seat, where the game is a challenge that came to its end by its rules.
+    fn challenge_scores(&self) -> Option<Vec<Score>> {
+        None
     }
 
     /// What a seat plays as, where the game names its sides: `WHITE`.

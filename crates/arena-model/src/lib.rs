@@ -38,7 +38,7 @@ pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
     Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, Scoring, ScoringEntry, ScoringError, Standing,
-    Standings, Strategy, Tally,
+    Standings, Strategy, Tally, mean_score,
 };
 pub use script::{Script, ScriptVersion};
 pub use seed::{Seed, SeedRng};

@@ -24,8 +24,8 @@ use uuid::Uuid;
 use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
 use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode, Verdict};
 use crate::{
-    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Phase, Rejection, Script, Seat, Seed, SeedRng,
-    Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Phase, Rejection, Score, Script, Seat, Seed,
+    SeedRng, Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
 };
 
 /// What an agent sees of a challenge: the members of its `world_state`.
@@ -165,6 +165,10 @@ impl<R: Rules> Game for OperatorGame<R> {
 
     fn is_void(&self) -> bool {
         self.game.is_void()
+    }
+
+    fn challenge_scores(&self) -> Option<Vec<Score>> {
+        self.game.challenge_scores()
     }
 }
 
@@ -319,8 +323,13 @@ impl ChallengeGame {
     /// rules have set them so far.
     pub(crate) fn scores(&self) -> Vec<f64> {
         let is_settled = self.termination().is_some() && !self.is_void();
-        let score = |score: &crate::Score| if is_settled { score.utility + score.security } else { 0.0 };
+        let score = |score: &Score| if is_settled { score.utility + score.security } else { 0.0 };
         self.session.scores.iter().map(score).collect()
+    }
+
+    /// Utility and security by seat, once the rules have settled them.
+    pub(crate) fn challenge_scores(&self) -> Option<Vec<Score>> {
+        (self.termination().is_some() && !self.is_void()).then(|| self.session.scores.clone())
     }
 
     fn now(&self) -> Timestamp {

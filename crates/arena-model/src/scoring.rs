@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 use crate::{Attribution, Ending, Phase, Score, Seat, Session, UserId};
 use measure::Measure;
 
+pub use average::mean_score;
 pub use global_average::GLOBAL_AVERAGE;
 
 /// A way to score players over many games.

@@ -19,7 +19,7 @@
 //!
 //! Ratings are given against the mean of the agents that the results tie to each other: the largest group in which
 //! everybody has points, by some way through others, from everybody. That is all agents, unless somebody never lost a
-//! point, or never won one, or agents haven't met.
+//! point, or never won one. Agents that share no games, directly or through others, are fitted apart ([`groups`]).
 //!
 //! # The intervals
 //!
@@ -38,12 +38,14 @@
 mod covariance;
 mod fit;
 mod forecast;
+mod groups;
 mod pairs;
 mod ranking;
 mod reach;
 
 pub use fit::{Fit, fit};
 pub use forecast::{Forecast, next_game};
+pub use groups::{Group, groups};
 pub use ranking::{Rank, Ranking};
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use skillratings::Outcomes;
 use skillratings::glicko2::{Glicko2Config, Glicko2Rating, glicko2_rating_period};
 
-use crate::results::{Outcome, Results};
+use crate::results::{Game, Outcome, Results};
 
 /// How ratings move.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -39,18 +39,17 @@ pub struct Glicko2 {
 ///
 /// Periods are equally many games, in playing order; the last one may be shorter. An agent that doesn't play in one
 /// becomes less sure. A game of several seats counts as a game against each opponent, so it makes surer than it should:
-/// the system knows two seats only.
+/// the system knows two seats only. Games that repeat earlier ones are left out, since each would make surer.
 ///
 /// Source: M. Glickman, *Example of the Glicko-2 system* (2013).
 pub fn glicko2(results: &Results, options: &Glicko2Options) -> Vec<Glicko2> {
+    let games: Vec<Game<'_>> = results.distinct().collect();
     let config = Glicko2Config { tau: options.tau, ..Glicko2Config::new() };
     let mut ratings = vec![Glicko2Rating::new(); results.agents()];
-    let length = period(results, options);
+    let length = period(&games, results.agents(), options);
     let mut faced: Vec<Vec<(Glicko2Rating, Outcomes)>> = vec![Vec::new(); results.agents()];
-    let mut start = 0;
-    while start < results.len() {
-        let end = (start + length).min(results.len());
-        for game in (start..end).map(|place| results.game(place)) {
+    for period in games.chunks(length) {
+        for game in period {
             for (one, two, outcome) in game.comparisons() {
                 faced[one.0].push((ratings[two.0], known(outcome)));
                 faced[two.0].push((ratings[one.0], known(outcome.reversed())));
@@ -60,7 +59,6 @@ pub fn glicko2(results: &Results, options: &Glicko2Options) -> Vec<Glicko2> {
             *rating = glicko2_rating_period(rating, faced, &config);
             faced.clear();
         }
-        start = end;
     }
     let plain = |known: Glicko2Rating| Glicko2 {
         rating: known.rating,
@@ -71,12 +69,12 @@ pub fn glicko2(results: &Results, options: &Glicko2Options) -> Vec<Glicko2> {
 }
 
 /// The games of a period: so many that each agent plays as often as asked, on average.
-fn period(results: &Results, options: &Glicko2Options) -> usize {
-    let seats: usize = results.games().map(|game| game.seats.len()).sum();
-    let seats_per_game = seats as f64 / results.len().max(1) as f64;
-    let games = options.games_per_period * results.agents() as f64 / seats_per_game;
+fn period(games: &[Game<'_>], agents: usize, options: &Glicko2Options) -> usize {
+    let seats: usize = games.iter().map(|game| game.seats.len()).sum();
+    let seats_per_game = seats as f64 / games.len().max(1) as f64;
+    let length = options.games_per_period * agents as f64 / seats_per_game;
     // A period of no games would never end.
-    if games.is_finite() { games.round().max(1.0) as usize } else { results.len().max(1) }
+    if length.is_finite() { length.round().max(1.0) as usize } else { games.len().max(1) }
 }
 
 fn known(outcome: Outcome) -> Outcomes {

@@ -38,13 +38,13 @@ impl OpenSkill {
     }
 }
 
-/// The rating of each agent after all games, in playing order.
+/// The rating of each agent after all games, in playing order, without those that repeat earlier ones: each would make surer.
 ///
 /// Source: R. Weng and C.-J. Lin, *A Bayesian Approximation Method for Online Ranking* (2011), algorithm 1.
 pub fn openskill(results: &Results, options: &OpenSkillOptions) -> Vec<OpenSkill> {
     let config = WengLinConfig { beta: options.beta, ..WengLinConfig::new() };
     let mut ratings = vec![WengLinRating::new(); results.agents()];
-    for game in results.games() {
+    for game in results.distinct() {
         // The list of a game is of references into the ratings, so it can't be kept from game to game.
         let teams: Vec<_> = game
             .seats

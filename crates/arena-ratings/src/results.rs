@@ -13,8 +13,8 @@ pub struct AgentIndex(pub usize);
 pub struct Results {
     agents: usize,
     seats: Vec<SeatResult>,
-    /// Where the seats of each game end, and the pair that it belongs to.
-    games: Vec<(usize, Option<u64>)>,
+    /// Where the seats of each game end, the pair that it belongs to, and whether it repeats an earlier one.
+    games: Vec<(usize, Option<u64>, bool)>,
 }
 
 /// Who sat in one seat of a game, and what became of it.
@@ -33,6 +33,9 @@ pub struct Game<'r> {
     pub seats: &'r [SeatResult],
     /// Games of one pair share a seed, and so aren't independent of each other.
     pub pair: Option<u64>,
+    /// The game went move by move as an earlier one with the same agents on the same seats. It counts in points and in Elo, and is no
+    /// evidence: nothing that has an interval or a deviation takes it up.
+    pub is_repeat: bool,
 }
 
 /// Why something isn't the result of a game.
@@ -69,6 +72,18 @@ impl Results {
     /// # Errors
     /// [`ResultsError`] if it can't be a game; then nothing is added.
     pub fn push(&mut self, seats: &[(AgentIndex, u32)], pair: Option<u64>) -> Result<(), ResultsError> {
+        self.add(seats, pair, false)
+    }
+
+    /// Adds the next game, which went as an earlier one did. See [`Game::is_repeat`].
+    ///
+    /// # Errors
+    /// As [`Results::push`].
+    pub fn push_repeat(&mut self, seats: &[(AgentIndex, u32)], pair: Option<u64>) -> Result<(), ResultsError> {
+        self.add(seats, pair, true)
+    }
+
+    fn add(&mut self, seats: &[(AgentIndex, u32)], pair: Option<u64>, is_repeat: bool) -> Result<(), ResultsError> {
         if seats.len() < 2 {
             return Err(ResultsError::TooFewSeats(seats.len()));
         }
@@ -89,7 +104,7 @@ impl Results {
             return Err(ResultsError::Ranks(seats.iter().map(|(_, rank)| *rank).collect()));
         }
         self.seats.extend(seats.iter().map(|&(agent, rank)| SeatResult { agent, rank }));
-        self.games.push((self.seats.len(), pair));
+        self.games.push((self.seats.len(), pair, is_repeat));
         Ok(())
     }
 
@@ -114,8 +129,60 @@ impl Results {
     /// If there are not so many games.
     pub fn game(&self, place: usize) -> Game<'_> {
         let begin = if place == 0 { 0 } else { self.games[place - 1].0 };
-        let (end, pair) = self.games[place];
-        Game { seats: &self.seats[begin..end], pair }
+        let (end, pair, is_repeat) = self.games[place];
+        Game { seats: &self.seats[begin..end], pair, is_repeat }
+    }
+
+    /// The agents in groups that share games, directly or through others; the largest group first, and of equal ones that with the
+    /// first agent. An agent without games is a group of its own.
+    pub fn groups(&self) -> Vec<Vec<AgentIndex>> {
+        let mut parent: Vec<usize> = (0..self.agents).collect();
+        fn root(parent: &mut [usize], mut agent: usize) -> usize {
+            while parent[agent] != agent {
+                parent[agent] = parent[parent[agent]];
+                agent = parent[agent];
+            }
+            agent
+        }
+        for game in self.games() {
+            let first = root(&mut parent, game.seats[0].agent.0);
+            for seat in &game.seats[1..] {
+                let other = root(&mut parent, seat.agent.0);
+                parent[other] = first;
+            }
+        }
+        let mut groups: Vec<Vec<AgentIndex>> = vec![Vec::new(); self.agents];
+        for agent in 0..self.agents {
+            groups[root(&mut parent, agent)].push(AgentIndex(agent));
+        }
+        groups.retain(|group| !group.is_empty());
+        groups.sort_by_key(|group| (std::cmp::Reverse(group.len()), group[0]));
+        groups
+    }
+
+    /// The games between these agents alone, who are numbered by their places in the list from here on. The list is sorted.
+    pub fn among(&self, agents: &[AgentIndex]) -> Results {
+        let mut among = Results::new(agents.len());
+        for game in self.games() {
+            let place = |agent: AgentIndex| agents.binary_search(&agent).ok().map(AgentIndex);
+            let seats: Option<Vec<SeatResult>> =
+                game.seats.iter().map(|seat| Some(SeatResult { agent: place(seat.agent)?, rank: seat.rank })).collect();
+            if let Some(seats) = seats {
+                among.seats.extend(seats);
+                among.games.push((among.seats.len(), game.pair, game.is_repeat));
+            }
+        }
+        among
+    }
+
+    /// The number of games that repeat earlier ones.
+    pub fn repeats(&self) -> usize {
+        self.games.iter().filter(|(.., is_repeat)| *is_repeat).count()
+    }
+
+    /// The games without those that repeat earlier ones, in playing order.
+    pub fn distinct(&self) -> impl Iterator<Item = Game<'_>> + '_ {
+        self.games().filter(|game| !game.is_repeat)
     }
 
     /// All games, in playing order.

@@ -124,7 +124,7 @@ impl Scores {
 
 /// The games of two seats between two agents: their pairs, and the outcomes for `one`.
 fn between(results: &Results, one: AgentIndex, two: AgentIndex) -> impl Iterator<Item = (Option<u64>, Outcome)> + '_ {
-    results.games().filter_map(move |game| {
+    results.distinct().filter_map(move |game| {
         let [first, second] = game.seats else { return None };
         let outcome = Outcome::of(first.rank, second.rank);
         if (first.agent, second.agent) == (one, two) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bradley_terry::{self, Fit, FitError, FitOptions, Interval, Rank};
+use crate::bradley_terry::{self, FitError, FitOptions, Group, Interval, Rank};
 use crate::elo::{EloOptions, elo};
 use crate::glicko2::{Glicko2, Glicko2Options, glicko2};
 use crate::openskill::{OpenSkill, OpenSkillOptions, openskill};
@@ -22,22 +22,23 @@ pub struct RatingOptions {
     pub bradley_terry: FitOptions,
 }
 
-/// What is to be said of all agents.
+/// The ratings of all agents.
 #[derive(Debug, Clone)]
 pub struct Standings {
-    /// The highest rating of Bradley–Terry first.
+    /// Group by group; in each the highest rating of Bradley–Terry first.
     pub rows: Vec<Standing>,
-    /// The fit, for differences and whatever else it can tell.
-    pub fit: Fit,
-    /// See [`Fit::games_to_lose_lead`].
-    pub games_to_lose_lead: Option<u64>,
+    /// The groups of agents that share games, the largest first. Each is rated by itself, by every system: numbers of different groups
+    /// can't be compared.
+    pub groups: Vec<Group>,
 }
 
-/// What is to be said of one agent.
+/// The ratings of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Standing {
-    /// Which.
+    /// The agent.
     pub agent: AgentIndex,
+    /// Its group, from 0.
+    pub group: usize,
     /// Games and points.
     #[serde(flatten)]
     pub tally: Tally,
@@ -49,9 +50,9 @@ pub struct Standing {
     pub openskill: OpenSkill,
     /// From all games together, in Elo.
     pub rating: f64,
-    /// Where the true rating lies, with 95 % confidence.
+    /// The interval of the rating, with 95 % confidence.
     pub interval: Interval,
-    /// Which ranks the results allow.
+    /// The ranks that the results allow, among the agents of its group.
     pub rank: Rank,
 }
 
@@ -60,20 +61,24 @@ pub struct Standing {
 /// # Errors
 /// [`FitError`] if Bradley–Terry can't be fitted as asked.
 pub fn standings(results: &Results, options: &RatingOptions) -> Result<Standings, FitError> {
-    let fit = bradley_terry::fit(results, &options.bradley_terry)?;
-    let ranking = fit.ranking();
-    let (tallies, elo) = (tallies(results), elo(results, &options.elo));
-    let (glicko2, openskill) = (glicko2(results, &options.glicko2), openskill(results, &options.openskill));
-    let row = |agent: AgentIndex| Standing {
-        agent,
-        tally: tallies[agent.0],
-        elo: elo[agent.0],
-        glicko2: glicko2[agent.0],
-        openskill: openskill[agent.0],
-        rating: fit.rating(agent),
-        interval: fit.interval(agent),
-        rank: ranking.ranks[agent.0],
-    };
-    let rows = ranking.order.iter().map(|agent| row(*agent)).collect();
-    Ok(Standings { rows, games_to_lose_lead: fit.games_to_lose_lead(), fit })
+    let groups = bradley_terry::groups(results, &options.bradley_terry)?;
+    let mut rows = Vec::with_capacity(results.agents());
+    for (number, group) in groups.iter().enumerate() {
+        let games = &group.results;
+        let ranking = group.fit.ranking();
+        let (tallies, elo) = (tallies(games), elo(games, &options.elo));
+        let (glicko2, openskill) = (glicko2(games, &options.glicko2), openskill(games, &options.openskill));
+        rows.extend(ranking.order.iter().map(|&agent| Standing {
+            agent: group.agents[agent.0],
+            group: number,
+            tally: tallies[agent.0],
+            elo: elo[agent.0],
+            glicko2: glicko2[agent.0],
+            openskill: openskill[agent.0],
+            rating: group.fit.rating(agent),
+            interval: group.fit.interval(agent),
+            rank: ranking.ranks[agent.0],
+        }));
+    }
+    Ok(Standings { rows, groups })
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::ending;
 use crate::ratings::{Rating, Ratings};
-use crate::standings::{Grid, cross, fates, grid, played, remarks, title};
+use crate::scores::means;
+use crate::standings::{Grid, cross, fates, grid, numbers, played, remarks, title};
 use crate::text::printable;
 
 /// The columns whose texts users have chosen; all others are numbers of ours.
@@ -16,7 +17,7 @@ const NAMES: [&str; 2] = ["name", "version"];
 
 /// The plan, the standings, the cross table and the remarks as a JSON object.
 pub fn json(record: &Record) -> Value {
-    let (fates, ratings) = (fates(record), Ratings::of(record));
+    let (fates, ratings, means) = (fates(record), Ratings::of(record), means(record));
     let lines: Vec<Value> = standings(&record.schedule)
         .into_iter()
         .map(|line| {
@@ -40,8 +41,14 @@ pub fn json(record: &Record) -> Value {
                 // An end that is open is null.
                 told["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
                 told["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
-                // Of the rating; agents that it can't tell from the first of them share a place.
+                // Of the rating in its group; agents that it can't tell from the first of them share a place.
                 told["place"] = ranks.place.into();
+                // Ratings of different groups can't be compared.
+                told["group"] = (1 + ratings.group(line.agent)).into();
+            }
+            if let Some([utility, security]) = means.as_ref().and_then(|means| means[line.agent]) {
+                told["utility"] = utility.json();
+                told["security"] = security.json();
             }
             if let Some(survived) = line.survived {
                 told["rounds_survived"] = survived.into();
@@ -71,6 +78,7 @@ pub fn json(record: &Record) -> Value {
         "seed": plan.seed,
         "complete": record.schedule.is_complete(),
         "games_played": record.schedule.games_played(),
+        "games_repeated": record.schedule.repeats().iter().flatten().count(),
         "games": record.schedule.games(),
         "standings": lines,
         "cross_table": pairs,
@@ -84,7 +92,7 @@ pub fn json(record: &Record) -> Value {
 
 /// The standings as comma-separated values.
 pub fn csv(record: &Record) -> String {
-    grid(record).csv()
+    numbers(record).csv()
 }
 
 /// The standings and the cross table in Markdown.

@@ -15,7 +15,12 @@ pub fn line(record: &Record, game: &GameLine) -> String {
     };
     let (number, all) = (game.fixture, record.schedule.games());
     let of = if record.schedule.counts(number) { format!("of {all}") } else { "beyond the end".to_owned() };
-    printable(&format!("Finished game {number} {of} ({}): {result} {{{why}}}", names.join(" vs "))).into_owned()
+    let repeated = match record.schedule.repeat_of(number) {
+        Some(first) => format!(", repeats game {first}"),
+        None => String::new(),
+    };
+    printable(&format!("Finished game {number} {of} ({}): {result} {{{why}}}{repeated}", names.join(" vs ")))
+        .into_owned()
 }
 
 /// The names of those who played, White first where there is one, and the result in the same order.

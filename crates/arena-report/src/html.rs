@@ -12,7 +12,7 @@ use crate::ending::{trial, verdict};
 use crate::games::named;
 use crate::ratings::Ratings;
 use crate::reproduce::{command, seed};
-use crate::standings::{cross, fates, grid, incidents, played, reasons, title};
+use crate::standings::{cross, fates, grid, incidents, played, reasons, repeated, title};
 use crate::svg::{Picture, cross_table_picture, picture_style, progress_picture, ratings_picture};
 use crate::text::printable;
 
@@ -57,6 +57,10 @@ pub fn html(record: &Record) -> String {
                         @if let Some(lead) = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record)) {
                             p { (shown(&lead)) "." }
                         }
+                        @if let Some(apart) = ratings.as_ref().and_then(|ratings| ratings.apart(|agent| record.name(agent))) {
+                            p { (shown(&apart)) "." }
+                        }
+                        @if let Some(repeated) = repeated(record) { p { (shown(&repeated)) "." } }
                         @for incident in incidents(record) { p { (shown(&incident)) "." } }
                     }
                     (pictures(record))
@@ -106,8 +110,9 @@ fn standings_table(record: &Record, ratings: Option<&Ratings>) -> Markup {
         (table(&grid.header, &grid.rows, 2))
         @if ratings.is_some() {
             p.soft {
-                "± is a 95 % interval and ∞ an end that the games leave open. “Rank may be” has all ranks that the games allow. Agents with "
-                "= share a place, since the games don't tell them from the best of them."
+                "± is a 95 % interval and ∞ an end that the games leave open. “Rank may be” has all ranks that the intervals allow: one agent "
+                "is above another where its interval lies wholly above the other's. Agents with = share a place, since their intervals "
+                "overlap with that of the best of them."
             }
         }
     }
@@ -322,8 +327,9 @@ fn method(record: &Record, is_rated: bool) -> Markup {
                     " Where an agent has lost no point there is no upper bound, whatever its Elo says, and no lower one where it has won none."
                 }
                 p {
-                    "“Rank may be” is stricter: all true ranks of all agents lie in these ranges at once, in 95 of a hundred tournaments (Holm's "
-                    "correction for all pairs)."
+                    "“Rank may be” says what the intervals show: one agent is above another where its interval lies wholly above the other's. Each "
+                    "range holds its own agent's rank at least as often as an interval holds the strength; among many agents of exactly equal "
+                    "strength some intervals don't overlap by chance."
                 }
             }
         }

@@ -11,6 +11,7 @@ mod html;
 mod pgn;
 mod ratings;
 mod reproduce;
+mod scores;
 pub mod season;
 mod standings;
 mod svg;
@@ -22,7 +23,7 @@ pub use export::{csv, json, markdown, plain};
 pub use games::{VOID, line, named, result};
 pub use html::{HTML_POLICY, html};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
-pub use ratings::{Rating, Ratings};
+pub use ratings::{Rating, Ratings, apart, listed};
 pub use reproduce::command;
 pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title};
 pub use svg::{

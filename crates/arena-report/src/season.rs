@@ -85,9 +85,15 @@ impl<'s> Standings<'s> {
 
     /// The place that an agent shares with those whom the games don't tell apart from it.
     fn rank(&self, agent: usize) -> Option<(usize, bool)> {
-        let place = self.rating(agent)?.ranks.place;
-        let mut others = self.order.iter().filter(|other| **other != agent);
-        Some((place, others.any(|other| self.rating(*other).is_some_and(|rating| rating.ranks.place == place))))
+        let place = self.rated.binary_search(&agent).ok()?;
+        let ratings = self.ratings.as_ref()?;
+        Some((ratings.rating(place).ranks.place, ratings.place(place).ends_with('=')))
+    }
+
+    /// The group of agents that share games with it, from 0.
+    fn group(&self, agent: usize) -> Option<usize> {
+        let place = self.rated.binary_search(&agent).ok()?;
+        self.ratings.as_ref().map(|ratings| ratings.group(place))
     }
 
     fn share(&self, agent: usize) -> f64 {
@@ -110,16 +116,10 @@ impl<'s> Standings<'s> {
     }
 }
 
-/// Ratings of those who have played alone: the others would stand among them as if something were known of them.
+/// Ratings of those that have played alone: the others would stand among them as if something were known of them.
 fn rate(results: &Results, rated: &[usize]) -> Option<Ratings> {
-    let mut among = Results::new(rated.len());
-    for game in results.games() {
-        let place = |agent: AgentIndex| Some(AgentIndex(rated.binary_search(&agent.0).ok()?));
-        let seats: Option<Vec<(AgentIndex, u32)>> =
-            game.seats.iter().map(|seat| Some((place(seat.agent)?, seat.rank))).collect();
-        among.push(&seats?, game.pair).ok()?;
-    }
-    Ratings::of_results(&among)
+    let rated: Vec<AgentIndex> = rated.iter().map(|agent| AgentIndex(*agent)).collect();
+    Ratings::of_results(&results.among(&rated))
 }
 
 /// What each agent is called where nothing else tells versions apart: its name, and which version it is if there are several.
@@ -231,6 +231,8 @@ fn remarks_of(standings: &Standings<'_>) -> Vec<String> {
         .as_ref()
         .and_then(|ratings| ratings.lead_among(|place| &standings.labels[standings.rated[place]]));
     remarks.extend(lead);
+    let apart = standings.ratings.as_ref();
+    remarks.extend(apart.and_then(|ratings| ratings.apart(|place| &standings.labels[standings.rated[place]])));
     for &agent in &standings.order {
         let Fate { verdicts, first } = &standings.season.agents[agent].fate;
         let Some((game, detail)) = first else { continue };
@@ -272,6 +274,8 @@ pub fn json(season: &Season) -> Value {
             // An end that is open is null.
             told["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
             told["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
+            // Ratings of different groups can't be compared.
+            told["group"] = standings.group(agent).map(|group| 1 + group).into();
         }
         told
     };

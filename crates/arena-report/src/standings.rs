@@ -9,6 +9,7 @@ use arena_tournament::{Format, Standing, Stop, Versus, cross_table, standings};
 use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
 use crate::reproduce::seed;
+use crate::scores::{PARTS, means};
 use crate::text::number_of;
 
 /// With more agents than this, a cross table is too wide for people.
@@ -60,12 +61,40 @@ pub fn played(record: &Record) -> String {
 
 /// The standings.
 pub fn grid(record: &Record) -> Grid {
+    table(record, false)
+}
+
+/// The standings for spreadsheets: either end of an interval of utilities and securities has a column of its own.
+pub(crate) fn numbers(record: &Record) -> Grid {
+    table(record, true)
+}
+
+fn table(record: &Record, has_ends: bool) -> Grid {
     let lines = standings(&record.schedule);
     let has_byes = lines.iter().any(|line| line.byes > 0);
     let is_knockout = record.plan.format == Format::Knockout;
     let fates = fates(record);
     let ratings = Ratings::of(record);
     let has_fates = fates.iter().any(|fate| !fate.verdicts.is_empty());
+    let means = means(record);
+    let scored = |line: Option<&Standing>| -> Vec<String> {
+        let Some(means) = &means else { return Vec::new() };
+        let columns = PARTS.iter().enumerate().flat_map(|(at, part)| {
+            let Some(line) = line else {
+                return match has_ends {
+                    true => vec![(*part).to_owned(), format!("{part} low"), format!("{part} high")],
+                    false => vec![(*part).to_owned(), format!("{part} 95 %")],
+                };
+            };
+            match (means[line.agent].map(|means| means[at]), has_ends) {
+                (Some(mean), true) => vec![number_of(mean.mean), number_of(mean.low), number_of(mean.high)],
+                (Some(mean), false) => vec![mean.text(), mean.interval()],
+                (None, true) => vec![String::new(); 3],
+                (None, false) => vec![String::new(); 2],
+            }
+        });
+        columns.collect()
+    };
     let texts = |line: Option<&Standing>| -> Vec<String> {
         let cell = |is_there: bool, header: &str, text: &dyn Fn(&Standing) -> String| {
             is_there.then(|| line.map_or_else(|| header.to_owned(), text))
@@ -93,7 +122,7 @@ pub fn grid(record: &Record) -> Grid {
             cell(true, "score %", &|line| format!("{:.1}", line.share * 100.0)),
             cell(has_fates, "disqualified", &|line| fates[line.agent].verdicts.values().sum::<u64>().to_string()),
         ];
-        cells.into_iter().flatten().collect()
+        cells.into_iter().flatten().chain(scored(line)).collect()
     };
     Grid { header: texts(None), rows: lines.iter().map(|line| texts(Some(line))).collect() }
 }
@@ -116,8 +145,11 @@ pub fn cross(record: &Record) -> Grid {
 
 /// What a table can't say, a sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
-    let lead = Ratings::of(record).filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
-    let told = verdict(record).into_iter().chain(lead).chain(rules(record)).chain(void(record));
+    let ratings = Ratings::of(record);
+    let lead = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
+    let apart = ratings.and_then(|ratings| ratings.apart(|agent| record.name(agent)));
+    let told = verdict(record).into_iter().chain(lead).chain(apart).chain(repeated(record));
+    let told = told.chain(rules(record)).chain(void(record));
     told.chain(disqualifications(record)).chain(incidents(record)).collect()
 }
 
@@ -140,6 +172,18 @@ fn void(record: &Record) -> Option<String> {
         1 => Some("1 game was void and counts for no agent".to_owned()),
         void => Some(format!("{void} games were void and count for no agent")),
     }
+}
+
+/// A sentence on games that repeat earlier ones, if there are any.
+pub(crate) fn repeated(record: &Record) -> Option<String> {
+    let numbered = (1..).zip(record.schedule.repeats());
+    let repeats: Vec<(usize, usize)> = numbered.filter_map(|(number, first)| Some((number, first?))).collect();
+    let (number, first) = repeats.first()?;
+    let (games, all) = (repeats.len(), record.schedule.games_played());
+    let are = if games == 1 { "game repeats" } else { "games repeat" };
+    Some(format!(
+        "{games} of {all} {are} an earlier one move by move (game {number} repeats game {first}); a repeated game counts in points, and once as evidence for ratings and intervals"
+    ))
 }
 
 /// Who was disqualified how often and why, in the order of the standings.

@@ -1,8 +1,8 @@
 //! The tables and files of a tournament, of results that are made up.
 
 use arena_match::tournament::{Entrant, GameLine, Plan, Reach, Record, TimePart};
-use arena_match::{Dialect, Outcome};
-use arena_model::{Seed, Verdict};
+use arena_match::{Dialect, Moves, Outcome};
+use arena_model::{Score, Seed, Verdict};
 use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{Format, Shape, Stop};
 use expect_test::{Expect, expect};
@@ -62,6 +62,8 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
                 result: None,
                 tainted_reason: reason,
             },
+            challenge_scores: None,
+            moves: None,
             time: TimePart::default(),
             worker: None,
             agents,
@@ -174,11 +176,11 @@ fn a_swiss_with_byes() {
 
             | rank | name | Elo | ± | rank may be | games | wins | losses | draws | byes | points | score % |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1 | a | 391 | -312 +∞ | 1-5 | 6 | 6 | 0 | 0 | 0 | 6 | 100.0 |
+            | 1 | a | 391 | -312 +∞ | 1-4 | 6 | 6 | 0 | 0 | 0 | 6 | 100.0 |
             | 2 | bb | 131 | ∞ | 1-5 | 4 | 2 | 2 | 0 | 1 | 4 | 66.7 |
             | 2 | dddd | -1 | ∞ | 1-5 | 4 | 2 | 2 | 0 | 1 | 4 | 66.7 |
             | 4 | ccc | -128 | ∞ | 1-5 | 6 | 2 | 4 | 0 | 0 | 2 | 33.3 |
-            | 4 | eeeee | -393 | -∞ +354 | 1-5 | 4 | 0 | 4 | 0 | 1 | 2 | 33.3 |
+            | 4 | eeeee | -393 | -∞ +354 | 2-5 | 4 | 0 | 4 | 0 | 1 | 2 | 33.3 |
 
             |  | a | bb | dddd | ccc | eeeee |
             |---|--:|--:|--:|--:|--:|
@@ -216,10 +218,10 @@ fn games_of_three() {
 
             | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-            | 1 | a | 2849 | -1893 +∞ | 1-4 | 9 | 9 | 0 | 0 | 9 | 100.0 |
-            | 2 | bb | 1512 | -1107 +∞ | 1-4 | 9 | 3 | 6 | 0 | 6 | 66.7 |
-            | 3 | even | 0 | 199 | 1-4 | 9 | 0 | 9 | 0 | 1.5 | 16.7 |
-            | 3 | equal | 0 | 199 | 1-4 | 9 | 0 | 9 | 0 | 1.5 | 16.7 |
+            | 1 | a | 2849 | -1893 +∞ | 1-2 | 9 | 9 | 0 | 0 | 9 | 100.0 |
+            | 2 | bb | 1512 | -1107 +∞ | 1-2 | 9 | 3 | 6 | 0 | 6 | 66.7 |
+            | 3 | even | 0 | 199 | 3-4 | 9 | 0 | 9 | 0 | 1.5 | 16.7 |
+            | 3 | equal | 0 | 199 | 3-4 | 9 | 0 | 9 | 0 | 1.5 | 16.7 |
 
             |  | a | bb | even | equal |
             |---|--:|--:|--:|--:|
@@ -308,9 +310,9 @@ fn files_for_other_programs() {
         {"against":"a|b","games":2,"name":"say \"hi\", c","points":0.0},
         {"against":"crash","games":2,"name":"say \"hi\", c","points":2.0},
         {"against":"a|b","games":2,"name":"crash","points":0.0},
-        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"losses":0,"name":"a|b","place":1,"points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
-        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"losses":2,"name":"say \"hi\", c","place":1,"points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
-        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"losses":4,"name":"crash","place":1,"points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
+        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"games_repeated":0,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"rules_version":2,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"group":1,"losses":0,"name":"a|b","place":1,"points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
+        {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"group":1,"losses":2,"name":"say \"hi\", c","place":1,"points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
+        {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"group":1,"losses":4,"name":"crash","place":1,"points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
 }
 
 /// Names as somebody chooses them who wants to be seen elsewhere.
@@ -553,4 +555,80 @@ fn an_adaptive_tournament_with_an_agent_that_crashes() {
     "#]]
     .assert_eq(&markdown(&record));
     expect![[r#"{"margin":100.0,"unsure":["crash"]}"#]].assert_eq(&json(&record)["stop"].to_string());
+}
+
+/// A made-up tournament whose games have other moves and scores than others say.
+fn replayed(record: &Record, change: impl Fn(&mut GameLine)) -> Record {
+    let mut again = Record::new(record.plan.clone()).unwrap();
+    for game in record.games() {
+        let mut game = game.clone();
+        change(&mut game);
+        again.add(game).unwrap();
+    }
+    again
+}
+
+#[test]
+fn repeated_games_are_told_and_narrow_nothing() {
+    let whole = record("snake", Format::RoundRobin, &["a", "bb", "even", "equal"], 2, 12);
+    let names = ["a", "bb", "even", "equal"];
+    let shape = Shape {
+        format: Format::RoundRobin,
+        agents: 4,
+        rounds: 3,
+        seats: 2,
+        paired: true,
+        stop: None,
+        seed: Seed::from_number(5),
+    };
+    let thrice = record_of("snake", &names, shape, 36);
+    let repeated = replayed(&thrice, |game| game.moves = Some(Moves { first: 0, sha256: "0".repeat(64) }));
+    let told = json(&repeated);
+    let intervals = |told: &serde_json::Value| -> Vec<serde_json::Value> {
+        let rows = told["standings"].as_array().unwrap();
+        rows.iter().map(|row| serde_json::json!([row["name"], row["elo"], row["rank_may_be"]])).collect()
+    };
+    assert_eq!(told["games_repeated"], 24);
+    assert_eq!(told["standings"][0]["games"], 18);
+    assert_eq!(intervals(&told), intervals(&json(&whole)));
+    assert_ne!(intervals(&told), intervals(&json(&thrice)));
+    let sentence = "24 of 36 games repeat an earlier one move by move (game 13 repeats game ";
+    assert!(markdown(&repeated).contains(sentence) && html(&repeated).contains(sentence));
+    assert!(told["remarks"].to_string().contains(sentence));
+    let last = repeated.games().last().unwrap();
+    assert!(line(&repeated, last).contains("}, repeats game "), "{}", line(&repeated, last));
+    assert!(!markdown(&thrice).contains("repeat"));
+}
+
+#[test]
+fn challenges_tell_utility_and_security_with_intervals() {
+    let plain = record("psi", Format::RoundRobin, &["a", "bb", "even"], 2, 6);
+    assert!(!markdown(&plain).contains("utility"));
+    let scored = replayed(&plain, |game| {
+        let score = |name: &String| match name.as_str() {
+            "a" => Some(Score { utility: 1.0, security: 1.0 }),
+            "bb" => Some(Score { utility: 0.5, security: if game.fixture == 1 { -1.0 } else { 1.0 } }),
+            _ => (game.fixture > 2).then_some(Score { utility: -1.0, security: 1.0 }),
+        };
+        game.challenge_scores = Some(game.agents.iter().map(score).collect());
+    });
+    let told = json(&scored);
+    let row = |name: &str| told["standings"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+    // Two meetings of each agent, each of which is one observation.
+    let (mean, [low, high]) = arena_model::mean_score(&[1.0, 1.0]).unwrap();
+    assert_eq!(row("a")["utility"], serde_json::json!({"mean": mean, "low": low, "high": high}));
+    assert!(low < mean && high == 1.0);
+    assert_eq!(row("bb")["utility"]["mean"], 0.5);
+    assert_eq!(row("even")["utility"]["mean"], -1.0);
+    let csv = csv(&scored);
+    let header: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    assert_eq!(
+        header[header.len() - 6..],
+        ["utility", "utility low", "utility high", "security", "security low", "security high"]
+    );
+    let of_a: Vec<&str> = csv.lines().find(|line| line.contains(",a,")).unwrap().split(',').collect();
+    assert_eq!(of_a[of_a.len() - 6..][..1], ["1"]);
+    for text in [markdown(&scored), html(&scored)] {
+        assert!(text.contains("utility 95 %") && text.contains("security 95 %"), "{text}");
+    }
 }

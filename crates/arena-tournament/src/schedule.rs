@@ -10,6 +10,8 @@ mod knockout;
 mod swiss;
 mod trial;
 
+use std::collections::HashMap;
+
 use arena_model::Seed;
 
 use crate::shape::{Format, Shape, ShapeError};
@@ -44,12 +46,19 @@ pub struct Schedule {
     stage: Stage,
     /// The ranks by seat of each known game that has been played; none of a game that was void.
     results: Vec<Option<Vec<usize>>>,
+    /// The fingerprint of the moves of each known game that has been played, where there is one.
+    moves: Vec<Option<Moves>>,
+    /// The number of the first game with these moves.
+    first: HashMap<Moves, usize>,
     /// How many known games haven't been played.
     missing: usize,
     /// The test that may end it, and how that stands.
     trial: Option<Trial>,
     is_complete: bool,
 }
+
+/// The agents of a game, from the first side on, and the fingerprint of its moves.
+type Moves = (Vec<usize>, Box<str>);
 
 /// What comes next, by format.
 #[derive(Debug, Clone)]
@@ -118,7 +127,17 @@ impl Schedule {
             Some(Stop::Sprt(sprt)) => Some(Trial::new(sprt, shape.paired)),
             Some(Stop::Margin(_)) | None => None,
         };
-        let mut schedule = Schedule { shape, known, stage, results: Vec::new(), missing: 0, trial, is_complete: false };
+        let mut schedule = Schedule {
+            shape,
+            known,
+            stage,
+            results: Vec::new(),
+            moves: Vec::new(),
+            first: HashMap::new(),
+            missing: 0,
+            trial,
+            is_complete: false,
+        };
         schedule.settle();
         Ok(schedule)
     }
@@ -153,6 +172,17 @@ impl Schedule {
     /// The number of games that were played and came to nothing.
     pub fn void(&self) -> usize {
         self.results.iter().take(self.last_that_counts()).flatten().filter(|ranks| ranks.is_empty()).count()
+    }
+
+    /// For each game that counts, by number, the number of the first game that it repeats, if it repeats one.
+    pub fn repeats(&self) -> Vec<Option<usize>> {
+        (1..=self.last_that_counts()).map(|number| self.repeat_of(number)).collect()
+    }
+
+    /// The number of the first game that the game of this number, from 1, repeats, if it repeats one of those that have been played.
+    pub fn repeat_of(&self, number: usize) -> Option<usize> {
+        let moves = self.moves.get(number.checked_sub(1)?)?.as_ref()?;
+        self.first.get(moves).copied().filter(|first| *first != number)
     }
 
     /// Whether the game of this number counts if it has been played: not, if it lies beyond the end of a test.
@@ -241,11 +271,26 @@ impl Schedule {
     /// # Errors
     /// When there is no such game (yet), it has a result, or these aren't the ranks of its seats.
     pub fn record(&mut self, number: usize, ranks: &[usize]) -> Result<(), RecordError> {
+        self.record_moves(number, ranks, None)
+    }
+
+    /// [`Schedule::record`], with the seat from which the agents are counted, and the fingerprint of the game's moves. Of games with the
+    /// same agents, counted so, and the same fingerprint, all but the first by number are repeats: they count in the standings, and not
+    /// as evidence.
+    ///
+    /// # Errors
+    /// As [`Schedule::record`].
+    pub fn record_moves(
+        &mut self,
+        number: usize,
+        ranks: &[usize],
+        moves: Option<(usize, &str)>,
+    ) -> Result<(), RecordError> {
         if ranks.is_empty() {
             let seats = self.fixture(number).map_or(0, |fixture| fixture.agents.len());
             return Err(RecordError::Ranks { number, seats, ranks: Vec::new() });
         }
-        self.take(number, ranks)
+        self.take(number, ranks, moves)
     }
 
     /// Takes it that a game was void: it was played, and tells nothing of its agents.
@@ -253,10 +298,10 @@ impl Schedule {
     /// # Errors
     /// When there is no such game (yet), or it has a result.
     pub fn record_void(&mut self, number: usize) -> Result<(), RecordError> {
-        self.take(number, &[])
+        self.take(number, &[], None)
     }
 
-    fn take(&mut self, number: usize, ranks: &[usize]) -> Result<(), RecordError> {
+    fn take(&mut self, number: usize, ranks: &[usize], moves: Option<(usize, &str)>) -> Result<(), RecordError> {
         let known = self.results.len();
         let unknown = RecordError::Unknown { number, known };
         let index = number.checked_sub(1).filter(|index| *index < known).ok_or(unknown)?;
@@ -270,9 +315,17 @@ impl Schedule {
             return Err(RecordError::Twice(number));
         }
         self.results[index] = Some(ranks.to_vec());
+        if let Some((first, fingerprint)) = moves {
+            let mut agents = self.known.fixtures[index].agents.clone();
+            agents.rotate_left(first % seats);
+            let moves: Moves = (agents, fingerprint.into());
+            let first = self.first.entry(moves.clone()).or_insert(number);
+            *first = number.min(*first);
+            self.moves[index] = Some(moves);
+        }
         self.missing -= 1;
         if let Some(trial) = &mut self.trial {
-            trial.judge(&self.known.fixtures, &self.results);
+            trial.judge(&self.known.fixtures, &self.results, &self.moves);
             self.is_complete = trial.is_decided();
         }
         if self.missing == 0 {
@@ -283,15 +336,19 @@ impl Schedule {
 
     /// All known games have been played: makes the next ones known, or finds that there are none.
     fn settle(&mut self) {
+        let repeats = self.repeats();
         match &mut self.stage {
             Stage::Fixed => {}
             Stage::Swiss(swiss) => swiss.pair(&self.shape, &self.results, &mut self.known),
             Stage::Knockout(knockout) => knockout.pair(&self.shape, &self.results, &mut self.known),
-            Stage::Adaptive(adaptive) => adaptive.pair(&self.shape, &self.results, &mut self.known),
+            Stage::Adaptive(adaptive) => {
+                adaptive.pair(&self.shape, &self.results, &repeats, &mut self.known);
+            }
         }
         let known = self.known.fixtures.len();
         self.missing = known - self.results.len();
         self.results.resize(known, None);
+        self.moves.resize(known, None);
         self.is_complete = self.missing == 0;
     }
 }

@@ -15,13 +15,14 @@ Examples:
   arena match run snake --agent ./a --agent ./b --games 100 --json > ab.jsonl; arena rate ab.jsonl
 
 What holds results: journals of tournaments, what `match run --json` and `tournament run --json` print, replays, and PGN, of which only the
-tags White, Black and Result count. Files are told apart by what stands in them; folders are searched, but for hidden files, links to
-folders, and the replays of a tournament, since its journal has them. Agents are told apart by name. A game that stands in several files,
-with the same seed, agents and result, counts once.
+tags White, Black and Result count, and moves for finding games that repeat each other. Files are told apart by what stands in them;
+folders are searched, but for hidden files, links to folders, and the replays of a tournament, since its journal has them. Agents are told
+apart by name. A game that stands in several files, with the same seed, agents and result, counts once.
 
 Bradley-Terry takes all games together, with ties (Davidson's model) and with games that share a seed as one observation; its intervals
-hold the true rating in 95 of 100 cases, and \"rank may be\" all true ranks at once. By default it is corrected for the bias of few games,
-which keeps it finite for agents that win everything. Elo, Glicko-2 and OpenSkill go game by game, so the order matters: files as they
+hold the true rating in 95 of 100 cases, and \"rank may be\" says which ranks the intervals allow. By default it is corrected for the bias
+of few games, which keeps it finite for agents that win everything. Agents that share no games are rated apart, in groups. A game that repeats
+an earlier one move by move counts in points and Elo alone. Elo, Glicko-2 and OpenSkill go game by game, so the order matters: files as they
 are named, in folders by number and name. Of two agents the table is followed by their match: difference, nElo, LOS, pairs.";
 
 /// Options of `arena rate`.

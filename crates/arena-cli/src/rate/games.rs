@@ -4,8 +4,8 @@
 //! Games are told apart by seed, agents by seat, and result. One file may hold such a game several times, since agents that always
 //! play alike can be asked to; so a game counts as often as the file says that holds it most often. Games without a seed all count.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
 use arena_ratings::{AgentIndex, Results};
@@ -22,6 +22,8 @@ pub struct Played<'a> {
     pub ranks: &'a [u32],
     /// What all that was random came of, where that is known.
     pub seed: Option<&'a str>,
+    /// What tells how it was played, where that is known: see [`Games::alike`].
+    pub alike: Option<u64>,
 }
 
 /// Games of many files, in the order in which they were read.
@@ -31,11 +33,13 @@ pub struct Games {
     by_name: HashMap<String, u32>,
     /// Agents and ranks, game after game.
     seats: Vec<(u32, u32)>,
-    /// Where the seats of each game end, and its pair.
-    games: Vec<(usize, u32)>,
+    /// Where the seats of each game end, its pair, and whether it repeats an earlier one.
+    games: Vec<(usize, u32, bool)>,
     /// The number of each seed with its set of agents, and how many games it has.
     pairs: HashMap<u64, (u32, u32)>,
     seen: HashMap<u64, Seen>,
+    /// The games of which it is known how they were played.
+    played: HashSet<u64>,
     hasher: RandomState,
     source: u32,
     /// Games that were left out, as they stood in an earlier file.
@@ -70,7 +74,7 @@ impl Games {
 
     /// Adds a game, unless it stood in an earlier file. Says in a sentence what is wrong with one that can't be.
     pub fn add(&mut self, played: &Played<'_>) -> Result<(), String> {
-        let Played { names, ranks, seed } = *played;
+        let Played { names, ranks, seed, alike } = *played;
         let seats = names.len();
         if seats < 2 {
             return Err("a game needs two agents or more".to_owned());
@@ -99,8 +103,14 @@ impl Games {
             self.seats.push((agent, *rank));
         }
         let pair = seed.map_or(ALONE, |seed| self.pair(seed, seats));
-        self.games.push((self.seats.len(), pair));
+        let is_repeat = alike.is_some_and(|alike| !self.played.insert(alike));
+        self.games.push((self.seats.len(), pair, is_repeat));
         Ok(())
+    }
+
+    /// The same number for games that these agents, from the first side on, have played with the same moves.
+    pub fn alike(&self, names: &[&str], moves: impl std::hash::Hash) -> u64 {
+        self.hasher.hash_one((names, moves))
     }
 
     fn agent(&mut self, name: &str) -> u32 {
@@ -128,11 +138,12 @@ impl Games {
         let has_pairs = self.pairs.values().any(|(_, games)| *games > 1);
         let mut results = Results::new(self.names.len());
         let (mut begin, mut seats) = (0, Vec::new());
-        for (end, pair) in &self.games {
+        for (end, pair, is_repeat) in &self.games {
             seats.clear();
             seats.extend(self.seats[begin..*end].iter().map(|(agent, rank)| (AgentIndex(*agent as usize), *rank)));
             let pair = (has_pairs && *pair != ALONE).then_some(u64::from(*pair));
-            results.push(&seats, pair).expect("what can't be a game wasn't added");
+            let pushed = if *is_repeat { results.push_repeat(&seats, pair) } else { results.push(&seats, pair) };
+            pushed.expect("what can't be a game wasn't added");
             begin = *end;
         }
         results
@@ -156,7 +167,7 @@ mod tests {
             for (seed, first, second, won) in *file {
                 let seed = (!seed.is_empty()).then_some(*seed);
                 let ranks = if *won { [1, 2] } else { [2, 1] };
-                games.add(&Played { names: &[*first, *second], ranks: &ranks, seed }).unwrap();
+                games.add(&Played { names: &[*first, *second], ranks: &ranks, seed, alike: None }).unwrap();
             }
         }
         (games.results().len(), games.repeated)
@@ -178,9 +189,9 @@ mod tests {
         let mut games = Games::default();
         games.begin_source();
         for (seed, names) in [("7", ["a", "b"]), ("7", ["b", "a"]), ("7", ["a", "c"]), ("8", ["a", "b"])] {
-            games.add(&Played { names: &names, ranks: &[1, 2], seed: Some(seed) }).unwrap();
+            games.add(&Played { names: &names, ranks: &[1, 2], seed: Some(seed), alike: None }).unwrap();
         }
-        games.add(&Played { names: &["a", "b"], ranks: &[1, 1], seed: None }).unwrap();
+        games.add(&Played { names: &["a", "b"], ranks: &[1, 1], seed: None, alike: None }).unwrap();
         let pairs: Vec<Option<u64>> = games.results().games().map(|game| game.pair).collect();
         assert_eq!(pairs, [Some(0), Some(0), Some(1), Some(2), None]);
         assert_eq!(games.names(), ["a", "b", "c"]);
@@ -189,7 +200,7 @@ mod tests {
     #[test]
     fn what_can_be_no_game_is_told() {
         let mut games = Games::default();
-        let mut add = |names: &[&str], ranks: &[u32]| games.add(&Played { names, ranks, seed: None });
+        let mut add = |names: &[&str], ranks: &[u32]| games.add(&Played { names, ranks, seed: None, alike: None });
         assert_eq!(add(&["a"], &[1]), Err("a game needs two agents or more".to_owned()));
         assert_eq!(add(&["a", "b"], &[2, 2]), Err("the ranks of 2 agents are [2, 2]".to_owned()));
         assert_eq!(add(&["a", "b"], &[1, 3]), Err("the ranks of 2 agents are [1, 3]".to_owned()));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use arena_match::{HeaderLine, ResultLine, VOID, agent_ids};
+use arena_match::{HeaderLine, Moves, ResultLine, VOID, agent_ids};
 use arena_model::{Seat, Seed, Setup};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -74,6 +74,8 @@ struct GameText<'a> {
     seed: Text<'a>,
     #[serde(borrow)]
     outcome: OutcomeText<'a>,
+    #[serde(default)]
+    moves: Option<Moves>,
 }
 
 /// The parts that matter of the result of a match.
@@ -89,6 +91,8 @@ struct MatchText<'a> {
     seed: Text<'a>,
     #[serde(borrow)]
     outcome: OutcomeText<'a>,
+    #[serde(default)]
+    moves: Option<Moves>,
 }
 
 #[derive(Deserialize)]
@@ -134,7 +138,9 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
         let first = first_by_result(&text.ranks, text.outcome.result()).unwrap_or(0);
         match text.outcome.is_void() {
             true => games.void += 1,
-            false => add(&mut names, text.ranks, first, &text.seed.0, games).map_err(Wrong::Result)?,
+            false => {
+                add(&mut names, text.ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(Wrong::Result)?
+            }
         }
         return Ok(Kind::Game(About {
             game: None,
@@ -149,7 +155,7 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
         let first = sides.first(&text.game.0, &Map::new(), &text.seed.0, &ranks, text.outcome.result());
         match text.outcome.is_void() {
             true => games.void += 1,
-            false => add(&mut names, ranks, first, &text.seed.0, games).map_err(Wrong::Result)?,
+            false => add(&mut names, ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(Wrong::Result)?,
         }
         let is_tainted = text.outcome.tainted_reason.is_some();
         let rules_version = Some(text.rules_version.unwrap_or(1));
@@ -175,18 +181,30 @@ pub fn take_replay(header: &[u8], result: &[u8], games: &mut Games, sides: &mut 
     let first = sides.first(&header.game, &header.options, &header.seed, &ranks, result.outcome.result.as_deref());
     match result.outcome.is_void() {
         true => games.void += 1,
-        false => add(&mut names, ranks, first, &header.seed, games).map_err(Wrong::Result)?,
+        false => add(&mut names, ranks, first, &header.seed, None, games).map_err(Wrong::Result)?,
     }
     Ok(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted })
 }
 
-/// Adds a game whose lists are by seat. `first`: which of two comes first.
-pub fn add(names: &mut [&str], mut ranks: Vec<u32>, first: usize, seed: &str, games: &mut Games) -> Result<(), String> {
+/// Adds a game whose lists are by seat. `first`: the one of two that comes first.
+pub fn add(
+    names: &mut [&str],
+    mut ranks: Vec<u32>,
+    first: usize,
+    seed: &str,
+    moves: Option<&Moves>,
+    games: &mut Games,
+) -> Result<(), String> {
+    let alike = moves.map(|moves| {
+        let mut by_side = names.to_vec();
+        by_side.rotate_left(moves.first % names.len().max(1));
+        games.alike(&by_side, &moves.sha256)
+    });
     if let ([_, _], [_, _], 1) = (&*names, &ranks[..], first) {
         names.swap(0, 1);
         ranks.swap(0, 1);
     }
-    games.add(&Played { names, ranks: &ranks, seed: Some(seed) })
+    games.add(&Played { names, ranks: &ranks, seed: Some(seed), alike })
 }
 
 impl Sides {

@@ -1,4 +1,5 @@
-//! Results out of Portable Game Notation. The tags say who played and how it ended; moves, comments and variations are skipped.
+//! Results out of Portable Game Notation. The tags say who played and how it ended; of the moves it matters only whether two games have
+//! the same, and comments are skipped.
 //!
 //! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 3 to 8. What the import
 //! format allows is read: any line ends, several tags on a line, tags without moves, text that isn't UTF-8.
@@ -16,8 +17,12 @@ pub struct Tags {
     black: Vec<u8>,
     result: Vec<u8>,
     seed: Vec<u8>,
+    /// The position where it began, if it wasn't the usual one.
+    fen: Vec<u8>,
     /// Which of these there were.
-    has: [bool; 4],
+    has: [bool; 5],
+    /// All that stands between the tags, without spaces and comments.
+    moves: Vec<u8>,
 }
 
 impl Tags {
@@ -41,6 +46,12 @@ impl Tags {
         text(&self.seed)
     }
 
+    /// Where it began and its moves, for comparing it with other games; `None` without moves.
+    pub fn moves(&self) -> Option<(&[u8], &[u8])> {
+        let ends: [&[u8]; 5] = [b"", b"1-0", b"0-1", b"1/2-1/2", b"*"];
+        (!ends.contains(&&self.moves[..])).then_some((&self.fen, &self.moves))
+    }
+
     /// The place for the value of a tag, if it matters, and its number.
     fn place(&mut self, name: &[u8]) -> Option<(usize, &mut Vec<u8>)> {
         match name {
@@ -48,13 +59,15 @@ impl Tags {
             b"Black" => Some((1, &mut self.black)),
             b"Result" => Some((2, &mut self.result)),
             b"Seed" => Some((3, &mut self.seed)),
+            b"FEN" => Some((4, &mut self.fen)),
             _ => None,
         }
     }
 
     fn clear(&mut self) {
-        self.has = [false; 4];
-        for value in [&mut self.white, &mut self.black, &mut self.result, &mut self.seed] {
+        self.has = [false; 5];
+        self.moves.clear();
+        for value in [&mut self.white, &mut self.black, &mut self.result, &mut self.seed, &mut self.fen] {
             value.clear();
         }
     }
@@ -162,6 +175,9 @@ impl Scan {
                 Within::Text => {
                     let end = rest.iter().position(|byte| matches!(byte, b'{' | b';' | b'[')).unwrap_or(rest.len());
                     self.has_moves |= self.has_tags && !rest[..end].trim_ascii().is_empty();
+                    if self.has_tags {
+                        self.tags.moves.extend(rest[..end].iter().filter(|byte| !byte.is_ascii_whitespace()));
+                    }
                     rest = &rest[end..];
                     match rest.first() {
                         None => return Ok(0),

@@ -218,7 +218,9 @@ impl Sources {
             }
             let seed = tags.seed();
             let seed = is_seed(&seed).then_some(&*seed);
-            let added = games.add(&Played { names: &[&white, &black], ranks: &ranks, seed });
+            let names: [&str; 2] = [&white, &black];
+            let alike = tags.moves().map(|moves| games.alike(&names, moves));
+            let added = games.add(&Played { names: &names, ranks: &ranks, seed, alike });
             added.map_err(io::Error::other)
         });
         match end.map_err(|error| unreadable(path, &error))? {
@@ -289,13 +291,15 @@ impl Sources {
         let mut names = Vec::new();
         for (fixture, ranks) in record.schedule.played() {
             let ranks: Vec<u32> = ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
-            let outcome = record.game(fixture.number).map(|game| &game.outcome);
+            let game = record.game(fixture.number);
+            let outcome = game.map(|game| &game.outcome);
             let result = outcome.and_then(|outcome| outcome.result.as_deref());
             let seed = fixture.seed.reveal();
             let first = self.sides.first(&plan.game, &plan.options, &seed, &ranks, result);
             names.clear();
             names.extend(fixture.agents.iter().map(|agent| record.name(*agent)));
-            lines::add(&mut names, ranks, first, &seed, &mut self.games)
+            let moves = game.and_then(|game| game.moves.as_ref());
+            lines::add(&mut names, ranks, first, &seed, moves, &mut self.games)
                 .map_err(|what| wrong(path, &format!("game {}: {what}", fixture.number)))?;
             let is_tainted = outcome.is_some_and(|outcome| outcome.tainted_reason.is_some());
             self.tainted += u64::from(is_tainted);

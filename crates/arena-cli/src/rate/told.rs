@@ -1,13 +1,11 @@
 //! What rated results come to, for people and for programs.
 
+use arena_ratings::bradley_terry::Group;
 use arena_ratings::{AgentIndex, Difference, Results, Scores, Standing, Standings};
-use arena_report::{Grid, Rating, number_of, versus};
+use arena_report::{Grid, Rating, apart, listed, number_of, versus};
 use serde_json::{Value, json};
 
 use super::sources::{Files, Sources};
-
-/// More names than these aren't listed in a sentence.
-const NAMES: usize = 5;
 
 /// What the table doesn't say of its columns.
 pub const LEGEND: &str = "\
@@ -48,6 +46,8 @@ impl Rated {
 
     /// The table for people.
     pub fn grid(&self) -> Grid {
+        // Ranks are counted in each group of agents that share games.
+        let has_groups = self.standings.groups.len() > 1;
         let header = [
             "rank",
             "name",
@@ -86,12 +86,20 @@ impl Rated {
                 format!("{:.1}", row.openskill.ordinal()),
             ]
         });
-        Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
+        let mut grid = Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() };
+        if has_groups {
+            grid.header.push("group".to_owned());
+            for (texts, row) in grid.rows.iter_mut().zip(&self.standings.rows) {
+                texts.push((1 + row.group).to_string());
+            }
+        }
+        grid
     }
 
     /// The place, marked where others share it.
     fn rank(&self, row: &Standing) -> String {
-        let is_shared = self.standings.rows.iter().filter(|other| other.rank.group == row.rank.group).count() > 1;
+        let tie = (row.group, row.rank.tie);
+        let is_shared = self.standings.rows.iter().filter(|other| (other.group, other.rank.tie) == tie).count() > 1;
         format!("{}{}", row.rank.place, if is_shared { "=" } else { "" })
     }
 
@@ -118,6 +126,7 @@ impl Rated {
             "openskill_mu",
             "openskill_sigma",
             "openskill_ordinal",
+            "group",
         ];
         // What is 0 but for the order of additions is 0, and without a sign.
         let rounded = |number: f64| (number * 1e6).round() / 1e6 + 0.0;
@@ -144,6 +153,7 @@ impl Rated {
                 decimal(row.openskill.mu),
                 decimal(row.openskill.sigma),
                 decimal(row.openskill.ordinal()),
+                (1 + row.group).to_string(),
             ]
         });
         Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
@@ -159,6 +169,8 @@ impl Rated {
                 json!({
                     "rank": row.rank.place,
                     "name": self.name(row.agent),
+                    // Ratings and ranks of different groups can't be compared.
+                    "group": 1 + row.group,
                     // An end that is open is null.
                     "bradley_terry": {"rating": row.rating, "low": row.interval.low, "high": row.interval.high},
                     "rank_may_be": {"best": row.rank.best, "worst": row.rank.worst},
@@ -180,9 +192,11 @@ impl Rated {
             "games": self.results.len(),
             "files": sources.files,
             "standings": rows,
-            "games_to_lose_lead": self.standings.games_to_lose_lead,
+            "groups": self.standings.groups.iter().map(|group| self.group_json(group)).collect::<Vec<_>>(),
+            "games_to_lose_lead": self.only_group().and_then(|group| group.fit.games_to_lose_lead()),
             "drawn": self.drawn(),
             "disqualified": sources.tainted,
+            "games_repeated": self.results.repeats(),
             "left_out": {
                 "repeated": sources.games.repeated,
                 "unfinished": sources.unfinished,
@@ -193,13 +207,34 @@ impl Rated {
             },
             "remarks": self.remarks(),
         });
-        if let Some((advantage, interval)) = self.standings.fit.seat_advantage() {
-            told["first_seat_advantage"] = json!({"elo": advantage, "low": interval.low, "high": interval.high});
+        if let Some(advantage) = self.only_group().and_then(advantage_json) {
+            told["first_seat_advantage"] = advantage;
         }
         if let Some(versus) = self.versus() {
             told["versus"] = versus.json();
         }
         told
+    }
+
+    /// A group of agents that share games.
+    fn group_json(&self, group: &Group) -> Value {
+        let mut told = json!({
+            "names": group.agents.iter().map(|agent| self.name(*agent)).collect::<Vec<_>>(),
+            "games": group.results.len(),
+            "games_to_lose_lead": group.fit.games_to_lose_lead(),
+        });
+        if let Some(advantage) = advantage_json(group) {
+            told["first_seat_advantage"] = advantage;
+        }
+        told
+    }
+
+    /// The group that all agents belong to, if there is one.
+    fn only_group(&self) -> Option<&Group> {
+        match &self.standings.groups[..] {
+            [group] => Some(group),
+            _ => None,
+        }
     }
 
     /// The match between two, if there are two agents.
@@ -224,17 +259,27 @@ impl Rated {
 
     /// What a table can't say, a sentence each.
     pub fn remarks(&self) -> Vec<String> {
-        let groups = groups(&self.results);
-        // Between groups that never met, nobody leads.
-        let mut remarks: Vec<String> = if groups.len() == 1 { self.lead().into_iter().collect() } else { Vec::new() };
-        remarks.extend(self.advantage());
-        remarks.extend(self.apart(groups));
+        let mut remarks = Vec::new();
+        let names = |group: &Group| group.agents.iter().map(|agent| self.name(*agent)).collect();
+        remarks.extend(apart(&self.standings.groups.iter().map(names).collect::<Vec<_>>()));
+        for group in &self.standings.groups {
+            remarks.extend(self.lead(group));
+            remarks.extend(self.advantage(group));
+            remarks.extend(self.outside(group));
+        }
         let games = self.results.len();
         let drawn = self.drawn();
         if drawn > 0 {
             remarks.push(format!("{drawn} of {games} games were drawn ({:.1} %)", 100.0 * drawn as f64 / games as f64));
         }
         let sources = &self.sources;
+        let again = self.results.repeats() as u64;
+        if again > 0 {
+            remarks.push(format!(
+                "{} an earlier one move by move; a repeated game counts in points and Elo, and once as evidence for the other ratings and intervals",
+                counted(again, "game repeats", "games repeat")
+            ));
+        }
         let played: Vec<&str> = sources.played.iter().map(String::as_str).collect();
         if played.len() > 1 {
             remarks.push(format!("different games are rated together: {}", played.join(", ")));
@@ -282,11 +327,11 @@ impl Rated {
         remarks
     }
 
-    /// What it would take for another to lead; or that nobody does.
-    fn lead(&self) -> Option<String> {
-        let games = self.standings.games_to_lose_lead?;
-        let [first, second, ..] = self.standings.rows[..] else { return None };
-        let (first, second) = (self.name(first.agent), self.name(second.agent));
+    /// The games that it would take to end the lead in a group.
+    fn lead(&self, group: &Group) -> Option<String> {
+        let games = group.fit.games_to_lose_lead()?;
+        let [first, second, ..] = group.fit.order()[..] else { return None };
+        let (first, second) = (self.name(group.agents[first.0]), self.name(group.agents[second.0]));
         if games == 0 {
             return Some(format!("nobody leads: {first} and {second} share the first place"));
         }
@@ -294,48 +339,48 @@ impl Rated {
         Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first}"))
     }
 
-    fn advantage(&self) -> Option<String> {
+    fn advantage(&self, group: &Group) -> Option<String> {
         if !self.wants_advantage {
             return None;
         }
-        let Some((elo, interval)) = self.standings.fit.seat_advantage() else {
-            return Some("there are no games of two, so nothing is known of an advantage of the first seat".to_owned());
+        let within = match self.only_group() {
+            Some(_) => String::new(),
+            None => format!("among {}, ", listed(&self.names_of(&group.agents))),
+        };
+        let Some((elo, interval)) = group.fit.seat_advantage() else {
+            return Some(format!(
+                "{within}there are no games of two, so nothing is known of an advantage of the first seat"
+            ));
         };
         Some(format!(
-            "the first seat, White's where there is one, is worth {elo:.0} Elo (95 %: {:.0} to {:.0})",
+            "{within}the first seat, White's where there is one, is worth {elo:.0} Elo (95 %: {:.0} to {:.0})",
             interval.low, interval.high
         ))
     }
 
-    /// Who can't be compared with the others.
-    fn apart(&self, mut groups: Vec<Vec<AgentIndex>>) -> Vec<String> {
-        let mut remarks = Vec::new();
-        let names = |agents: &[AgentIndex]| -> Vec<String> {
-            agents.iter().map(|agent| self.name(*agent).to_owned()).collect()
-        };
-        if groups.len() > 1 {
-            let told: Vec<String> = groups.iter().map(|group| listed(&names(group))).collect();
-            remarks.push(format!(
-                "there are {} groups of agents that never met, whose ratings can't be compared: {}",
-                groups.len(),
-                listed(&told.iter().map(|group| format!("({group})")).collect::<Vec<_>>())
-            ));
-        }
-        let core: Vec<AgentIndex> = self.standings.fit.core().collect();
-        let of_core = groups.iter().position(|group| core.first().is_some_and(|agent| group.contains(agent)));
-        if let Some(group) = of_core {
-            let mut outside = groups.swap_remove(group);
-            outside.retain(|agent| !core.contains(agent));
-            if !outside.is_empty() {
-                remarks.push(format!(
-                    "results don't say how far {} {} from the others: they took no point from these, or lost none",
-                    listed(&names(&outside)),
-                    if outside.len() == 1 { "is" } else { "are" }
-                ));
-            }
-        }
-        remarks
+    fn names_of(&self, agents: &[AgentIndex]) -> Vec<&str> {
+        agents.iter().map(|agent| self.name(*agent)).collect()
     }
+
+    /// The agents of a group whose distance from the others the results leave open.
+    fn outside(&self, group: &Group) -> Option<String> {
+        let core: Vec<AgentIndex> = group.fit.core().map(|place| group.agents[place.0]).collect();
+        let outside: Vec<AgentIndex> = group.agents.iter().copied().filter(|agent| !core.contains(agent)).collect();
+        if outside.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "results don't say how far {} {} from the others: they took no point from these, or lost none",
+            listed(&self.names_of(&outside)),
+            if outside.len() == 1 { "is" } else { "are" }
+        ))
+    }
+}
+
+/// The worth of the first seat in a group, if it was estimated.
+fn advantage_json(group: &Group) -> Option<Value> {
+    let (advantage, interval) = group.fit.seat_advantage()?;
+    Some(json!({"elo": advantage, "low": interval.low, "high": interval.high}))
 }
 
 /// How one agent fared against the only other one.
@@ -368,42 +413,6 @@ impl Versus<'_> {
             "pairs": pairs,
             "difference": difference,
         })
-    }
-}
-
-/// The agents that met, by some way through others; the largest group first.
-fn groups(results: &Results) -> Vec<Vec<AgentIndex>> {
-    let mut parent: Vec<usize> = (0..results.agents()).collect();
-    fn root(parent: &mut [usize], mut agent: usize) -> usize {
-        while parent[agent] != agent {
-            parent[agent] = parent[parent[agent]];
-            agent = parent[agent];
-        }
-        agent
-    }
-    for game in results.games() {
-        let first = root(&mut parent, game.seats[0].agent.0);
-        for seat in &game.seats[1..] {
-            let other = root(&mut parent, seat.agent.0);
-            parent[other] = first;
-        }
-    }
-    let mut groups: Vec<Vec<AgentIndex>> = vec![Vec::new(); results.agents()];
-    for agent in 0..results.agents() {
-        groups[root(&mut parent, agent)].push(AgentIndex(agent));
-    }
-    groups.retain(|group| !group.is_empty());
-    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-    groups
-}
-
-/// A list for a sentence, cut where it gets too long.
-pub fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] if names.len() <= NAMES => format!("{} and {last}", first.join(", ")),
-        _ => format!("{} and {} more", names[..NAMES - 1].join(", "), names.len() - (NAMES - 1)),
     }
 }
 

@@ -233,15 +233,17 @@ fn what_does_not_count_is_told() {
     let told = run_in(&files, &[""], &[]);
     expect![[r#"
         Ratings of 4 agents from 4 games: 2 files of JSON lines, 1 PGN file:
-        ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name   Bradley-Terry     ±   rank may be   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal │
-        ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   e                150     ∞           1-4        1       1      1       0        0     100.0   1212   1662 ± 290   27.6 ± 8.1       3.4 │
-        │   1=   a                129   229           1-4      2.5       3      2       1        0      83.3   1221   1700 ± 228   28.8 ± 7.6       6.0 │
-        │   1=   b               -129   229           1-4      0.5       3      0       1        2      16.7   1179   1300 ± 228   21.2 ± 7.6      -1.6 │
-        │   1=   d               -150     ∞           1-4        0       1      0       0        1       0.0   1188   1338 ± 290   22.4 ± 8.1      -1.8 │
-        └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-        there are 2 groups of agents that never met, whose ratings can't be compared: (a and b) and (d and e)
+        ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name   Bradley-Terry         ±   rank may be   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal   group │
+        ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   a                140       250           1-2      2.5       3      2       1        0      83.3   1221   1700 ± 228   28.8 ± 7.6       6.0       1 │
+        │   1=   b               -140       250           1-2      0.5       3      0       1        2      16.7   1179   1300 ± 228   21.2 ± 7.6      -1.6       1 │
+        │   1=   e                 95   -278 +∞           1-2        1       1      1       0        0     100.0   1212   1662 ± 290   27.6 ± 8.1       3.4       2 │
+        │   1=   d                -95   -∞ +278           1-2        0       1      0       0        1       0.0   1188   1338 ± 290   22.4 ± 8.1      -1.8       2 │
+        └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+        2 groups of agents share no games; each is rated by itself, and ratings of different groups can't be compared: (a and b) and (d and e)
+        2 games more, if b won them all against a, would end the lead of a
+        1 game more, if d won them all against e, would end the lead of e
         1 of 4 games were drawn (25.0 %)
         2 games stand in several files, with the same seed, agents and result, and count once
         1 game without a result doesn't count
@@ -259,6 +261,47 @@ fn what_does_not_count_is_told() {
         note: 2 files hold no results and are passed over: DIR/notes.txt and DIR/old/data.json
     "#]]
     .assert_eq(&told.stderr);
+}
+
+#[test]
+fn groups_that_share_no_games_keep_the_numbers_that_they_have_alone() {
+    let cup = pgn(&[
+        ["a", "b", "1-0"],
+        ["b", "c", "1-0"],
+        ["c", "a", "1-0"],
+        ["a", "c", "1/2-1/2"],
+        ["b", "a", "1/2-1/2"],
+        ["c", "b", "0-1"],
+    ]);
+    let study =
+        pgn(&[["x", "y", "1-0"], ["y", "x", "1-0"], ["x", "y", "1-0"], ["y", "x", "0-1"], ["x", "y", "1/2-1/2"]]);
+    let folder = folder(&[("cup.pgn", &cup), ("study.pgn", &study)]);
+    let path = |name: &str| folder.path().join(name);
+    for more in [&[][..], &["--advantage"], &["--maximum-likelihood"]] {
+        let alone = [path("cup.pgn"), path("study.pgn")].map(|path| rated(&[&path], more));
+        let together = rated(&[folder.path()], more);
+        let standings = |rated: &Value| rated["standings"].as_array().unwrap().clone();
+        let mut expected = Vec::new();
+        for (number, one) in alone.iter().enumerate() {
+            for mut row in standings(one) {
+                row["group"] = json!(number + 1);
+                expected.push(row);
+            }
+        }
+        assert_eq!(standings(&together), expected, "{more:?}");
+        let groups: Vec<Value> = alone.iter().flat_map(|one| one["groups"].as_array().unwrap().clone()).collect();
+        assert_eq!(together["groups"], json!(groups), "{more:?}");
+        assert_eq!(together["games_to_lose_lead"], Value::Null);
+    }
+    let sentence = "2 groups of agents share no games; each is rated by itself, and ratings of different groups can't be compared: \
+        (a, b and c) and (x and y)";
+    for form in [&[][..], &["--markdown"], &["--json"]] {
+        let told = run(&[&["rate", folder.path().to_str().unwrap()], form].concat());
+        assert!(told.stdout.contains(sentence), "{told:#?}");
+    }
+    let csv = run(&["rate", folder.path().to_str().unwrap(), "--csv"]).stdout;
+    let column = |line: &str| line.rsplit(',').next().unwrap().trim_end().to_owned();
+    assert_eq!(csv.lines().map(column).collect::<Vec<_>>(), ["group", "1", "1", "1", "2", "2"]);
 }
 
 #[track_caller]

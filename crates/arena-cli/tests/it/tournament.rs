@@ -634,7 +634,7 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         &[plan, &one.replace(r#""ranks":["#, r#""ranks":[7,"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, and these aren't their ranks: [7, 1, 2]
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, and its lists have others
     "#]],
     );
     check(
@@ -648,7 +648,7 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         &[plan, &one.replace(r#""epochs""#, r#""epoch""#), ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 2: this isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `time`, `worker`
+            error: OUT/tournament.jsonl, line 2: this isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
         "#]],
     );
     check(

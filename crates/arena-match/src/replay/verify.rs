@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use arena_model::{AnyGame, Events, Forfeit, GameType, Seat, Seed, Setup, TimeLimits, Verdict};
+use arena_model::{AnyGame, Events, Forfeit, GameType, Score, Seat, Seed, Setup, TimeLimits, Verdict};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::MAX_REJECTED;
 use super::read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart};
 use super::write::States;
+use crate::moves::{Moves, MovesHash};
 use crate::play::{agent_ids, config, is_on, states, write_state};
 use crate::report::{self, Disqualified};
 
@@ -44,7 +45,7 @@ pub fn verify_by(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
 ) -> Result<Verified, ReplayError> {
-    let (header, verified) = verify_each(from, find, |_| ())?;
+    let (header, verified, _) = verify_each(from, find, |_, _, _| ())?;
     Ok(Verified { game: header.game, ..verified })
 }
 
@@ -52,8 +53,8 @@ pub fn verify_by(
 fn verify_each(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
-    mut each: impl FnMut(&Line),
-) -> Result<(HeaderLine, Verified), ReplayError> {
+    mut each: impl FnMut(&HeaderLine, &dyn AnyGame, &Line),
+) -> Result<(HeaderLine, Verified, Option<Vec<Option<Score>>>), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
     if let Some(game) = game.filter(|game| game.rules_version != replay.header.rules_version) {
@@ -66,9 +67,10 @@ fn verify_each(
             Line::Result(result) => again.check_result(result),
         };
         checked.map_err(|what| ReplayError::Line { line: replay.line(), what })?;
-        each(&line);
+        each(&replay.header, &*again.game, &line);
     }
-    Ok((replay.header, Verified { game: String::new(), epochs: again.epoch, states: again.compared }))
+    let challenge_scores = report::challenge_scores(&*again.game, &again.out);
+    Ok((replay.header, Verified { game: String::new(), epochs: again.epoch, states: again.compared }, challenge_scores))
 }
 
 /// Checks of a replay by other rules what doesn't depend on them: ids follow from the seed, epochs follow each other, lists have an entry
@@ -163,6 +165,10 @@ pub struct Account {
     pub faults: Vec<u32>,
     /// The SHA-256, in hex, of all that the clock has no part in: what was to be played, what was seen, done and refused, and the result.
     pub played: String,
+    /// The moves, as far as games are compared by them.
+    pub moves: Moves,
+    /// Utility and security by seat, of a challenge that was settled; the disqualified have none.
+    pub challenge_scores: Option<Vec<Option<Score>>>,
 }
 
 /// Verifies a replay, and says what it tells.
@@ -173,8 +179,16 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
     let mut hash = Sha256::new();
     let (mut out, mut faults, mut result): (Vec<Disqualified>, Vec<usize>, _) = (Vec::new(), Vec::new(), None);
     let builtin = |header: &HeaderLine| arena_catalogue::game(&header.game);
-    let (header, _) = verify_each(from, builtin, |line| match line {
+    let mut moves: Option<MovesHash> = None;
+    let (header, _, challenge_scores) = verify_each(from, builtin, |header, game, line| match line {
         Line::Epoch(epoch) => {
+            let ids = header.agents.iter().map(|agent| agent.agent_id.as_str());
+            let moves = moves.get_or_insert_with(|| MovesHash::new(game, &header.options, ids));
+            let states = epoch.world_state.as_ref().or(epoch.worlds.as_ref());
+            if let Some(states) = states.filter(|_| moves.wants_states()) {
+                moves.see(states.get());
+            }
+            moves.play(epoch.actions.as_deref().map(RawValue::get), epoch.disqualified.iter());
             let texts = [&epoch.world_state, &epoch.worlds, &epoch.actions];
             add(&mut hash, epoch.epoch.to_string().as_bytes());
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
@@ -191,15 +205,20 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
             add(&mut hash, json!(line.result).to_string().as_bytes());
             let texts = [&line.world_state, &line.worlds];
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
-            result = Some(line.result.clone());
+            let ids = header.agents.iter().map(|agent| agent.agent_id.as_str());
+            let played = moves.take().unwrap_or_else(|| MovesHash::new(game, &header.options, ids));
+            result = Some((line.result.clone(), played.finish(&line.result.scores)));
         }
     })?;
     add(&mut hash, json!(header).to_string().as_bytes());
     let seats = 0..header.agents.len();
     let of_seat =
         |seat: usize| u32::try_from(faults.iter().filter(|other| **other == seat).count()).unwrap_or(u32::MAX);
+    let (result, moves) = result.expect("a replay without a result is broken off");
     Ok(Account {
-        result: result.expect("a replay without a result is broken off"),
+        result,
+        moves,
+        challenge_scores,
         out: seats.clone().map(|seat| out.iter().find(|out| out.seat == seat).cloned()).collect(),
         faults: seats.map(of_seat).collect(),
         played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),

@@ -101,6 +101,20 @@ pub enum States<'a> {
     Each(&'a [Vec<u8>]),
 }
 
+impl States<'_> {
+    /// The text that a replay has for them: an object, or a list of objects by seat. `None` where nothing was shown.
+    pub fn text(&self) -> Option<String> {
+        let text = |members: &[u8]| format!("{{{}}}", String::from_utf8_lossy(members));
+        match self {
+            States::None => None,
+            States::One(members) => Some(text(members)),
+            States::Each(worlds) => {
+                Some(format!("[{}]", worlds.iter().map(|world| text(world)).collect::<Vec<_>>().join(",")))
+            }
+        }
+    }
+}
+
 /// The last line.
 #[derive(Debug, Serialize)]
 pub struct ResultRecord<'a> {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use arena_model::Verdict;
+use arena_model::{Score, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::contest::Contest;
+use crate::moves::Moves;
 use crate::report::{Outcome, SeatResult};
 
 /// A line of a journal.
@@ -50,6 +51,12 @@ pub struct GameLine {
     pub epochs: u64,
     /// How it ended and who won.
     pub outcome: Outcome,
+    /// Utility and security by seat, of a challenge that was settled; the disqualified have none. Older journals haven't any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub challenge_scores: Option<Vec<Option<Score>>>,
+    /// The moves, by which games that repeat each other are found. Older journals have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Moves>,
     /// What the clock says of it.
     pub time: TimePart,
     /// Who played it, if it was a worker.
@@ -144,6 +151,11 @@ impl GameLine {
             seed: result.seed.clone(),
             epochs: result.epochs,
             outcome: result.outcome.clone(),
+            challenge_scores: seats
+                .iter()
+                .any(|seat| seat.challenge_score.is_some())
+                .then(|| seats.iter().map(|seat| seat.challenge_score).collect()),
+            moves: Some(result.moves.clone()),
             time: TimePart {
                 took_ms: (took.as_secs_f64() * 1e6).round() / 1e3,
                 waited_ms: seats.iter().map(|seat| seat.time_used_ms).collect(),

@@ -118,9 +118,16 @@ impl Record {
                 return Err(format!("game {number} has {seats} seats, and its lists have others"));
             }
         }
+        let moves = game.moves.as_ref().map(|moves| (moves.first, moves.sha256.as_str()));
+        if moves.is_some_and(|(first, _)| first >= game.ranks.len()) {
+            return Err(format!("game {number} has {} seats, and the first of them isn't one", game.ranks.len()));
+        }
+        if game.challenge_scores.as_ref().is_some_and(|scores| scores.len() != game.ranks.len()) {
+            return Err(format!("game {number} has {} seats, and other utilities and securities", game.ranks.len()));
+        }
         let recorded = match game.outcome.is_void() {
             true => self.schedule.record_void(number),
-            false => self.schedule.record(number, &game.ranks),
+            false => self.schedule.record_moves(number, &game.ranks, moves),
         };
         recorded.map_err(|error: RecordError| error.to_string())?;
         if self.games.len() < number {

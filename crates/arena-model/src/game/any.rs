@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode};
 use crate::challenge::{ChallengeType, OptionsError};
 use crate::operator_game::{self, ChallengeGame};
-use crate::{ChallengeAction, Script, ScriptVersion, Seat};
+use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat};
 
 /// More actions than any agent needs in one epoch; what comes after them isn't looked at.
 pub const MAX_ACTIONS: usize = 4096;
@@ -49,6 +49,9 @@ pub trait AnyGame: Send {
 
     /// [`Game::is_void`].
     fn is_void(&self) -> bool;
+
+    /// [`Game::challenge_scores`].
+    fn challenge_scores(&self) -> Option<Vec<Score>>;
 
     /// [`Game::side`].
     fn side(&self, seat: Seat) -> Option<&'static str>;
@@ -223,6 +226,10 @@ impl<G: Game> AnyGame for Running<G> {
         self.game.is_void()
     }
 
+    fn challenge_scores(&self) -> Option<Vec<Score>> {
+        self.game.challenge_scores()
+    }
+
     fn side(&self, seat: Seat) -> Option<&'static str> {
         self.game.side(seat)
     }
@@ -273,6 +280,10 @@ impl AnyGame for RunningChallenge {
 
     fn is_void(&self) -> bool {
         self.game.is_void()
+    }
+
+    fn challenge_scores(&self) -> Option<Vec<Score>> {
+        self.game.challenge_scores()
     }
 
     fn side(&self, _seat: Seat) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! `average`: the mean of a player's scores.
 
+use super::measure::Measure;
 use super::{GameResult, Metric, MetricKind, Strategy};
 use crate::Seat;
 
@@ -7,6 +8,18 @@ pub(super) struct Average;
 
 /// What most challenges score with: 1 for success, -1 for failure.
 const USUAL: MetricKind = MetricKind::Mean { low: -1.0, high: 1.0 };
+
+/// The mean of some scores, utilities or securities, with its 95 % interval: the number that a leaderboard has for these games. `None`
+/// without scores.
+pub fn mean_score(values: &[f64]) -> Option<(f64, [f64; 2])> {
+    let games = values.len() as u64;
+    let mut measure = Measure::new(USUAL);
+    for value in values {
+        measure.observe(*value);
+    }
+    let interval = measure.interval(USUAL, games).filter(|_| games > 0)?;
+    Some((measure.value(games), interval))
+}
 
 impl Strategy for Average {
     fn name(&self) -> &'static str {

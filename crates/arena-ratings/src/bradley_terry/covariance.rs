@@ -100,7 +100,7 @@ impl Scatter {
         let mut scatter = Scatter { len, squares: vec![0; len * len], information: vec![[0; 2]; len] };
         let mut observation = Observation::new(len);
         let mut in_pairs: Vec<(u64, usize)> = Vec::new();
-        for (place, game) in results.games().enumerate() {
+        for (place, game) in results.games().enumerate().filter(|(_, game)| !game.is_repeat) {
             match game.pair {
                 Some(pair) => in_pairs.push((pair, place)),
                 None => {

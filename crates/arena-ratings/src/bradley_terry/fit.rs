@@ -4,7 +4,7 @@ use super::covariance::{self, Spread};
 use super::pairs::{Meeting, meetings};
 use super::reach::Reach;
 use super::{Covariance, Estimate, FitError, FitOptions, Interval, MAX_AGENTS};
-use crate::distributions::{Z, student_outside, student_quantile};
+use crate::distributions::{Z, student_quantile};
 use crate::elo::ELO_PER_LOGIT;
 use crate::linear::{Cholesky, Matrix};
 use crate::results::{AgentIndex, Results};
@@ -37,6 +37,8 @@ const LONGEST_SHARE: f64 = 64.0;
 pub struct Fit {
     options: FitOptions,
     meetings: Vec<Meeting>,
+    /// How strengths are held where agents haven't met.
+    held: f64,
     parameters: Parameters,
     /// Against the mean of the core, in log-odds.
     strengths: Vec<f64>,
@@ -303,7 +305,8 @@ fn lengthening(last: &[f64], step: &[f64]) -> f64 {
     if bend > 0.0 { (square / bend).min(LONGEST_SHARE) } else { 1.0 }
 }
 
-/// Fits strengths to results.
+/// Fits strengths to results, all of them together. Between agents that share no games, directly or through others, nothing but the
+/// loosest of priors holds; what is shown of them is fitted apart, see [`groups`](super::groups).
 ///
 /// # Errors
 /// [`FitError`] if there are too many agents, if the estimate asked for doesn't exist, or if the seat's advantage can't be
@@ -320,7 +323,8 @@ pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
     }
     let start = Parameters::new(agents, options, &meetings);
     let has_advantage = start.advantage.is_some();
-    let slope = Slope { meetings: &meetings, estimate: options.estimate, held: held(agents, &meetings) };
+    let held = if results.groups().len() > 1 { LOOSE } else { 0.0 };
+    let slope = Slope { meetings: &meetings, estimate: options.estimate, held };
     let failure = if has_advantage { FitError::SeatAdvantage } else { FitError::NoMaximum };
     // Where all are equal nothing but the seats can make the information singular.
     slope.place(start.clone()).ok_or(failure)?;
@@ -335,7 +339,7 @@ pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
     let use_sandwich = match options.covariance {
         Covariance::Fisher => false,
         Covariance::Sandwich => true,
-        Covariance::Auto => results.games().any(|game| game.seats.len() > 2 || game.pair.is_some()),
+        Covariance::Auto => results.distinct().any(|game| game.seats.len() > 2 || game.pair.is_some()),
     };
     let spread = if use_sandwich {
         let information = place.parameters.information(&meetings, 0.0, |meeting, _| meeting.total());
@@ -344,11 +348,7 @@ pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
         covariance::model(&place.parameters, &model, reach.core())
     };
     let strengths = against_core(&place.parameters.values[..agents], reach.core());
-    Ok(Fit { options: *options, parameters: place.parameters, meetings, strengths, spread, reach })
-}
-
-fn held(agents: usize, meetings: &[Meeting]) -> f64 {
-    if Reach::is_connected(agents, meetings) { 0.0 } else { LOOSE }
+    Ok(Fit { options: *options, parameters: place.parameters, meetings, held, strengths, spread, reach })
 }
 
 fn against_core(strengths: &[f64], core: &[bool]) -> Vec<f64> {
@@ -405,13 +405,6 @@ impl Fit {
         self.bounded(self.difference(one, two), half, bounded)
     }
 
-    /// How probable a difference at least as large as that of two agents would be, if there were none.
-    pub fn p_value(&self, one: AgentIndex, two: AgentIndex) -> f64 {
-        let (variance, freedom) = self.difference_variance(one.0, two.0);
-        let difference = self.strengths[one.0] - self.strengths[two.0];
-        if one == two || difference == 0.0 { 1.0 } else { student_outside(difference / variance.sqrt(), freedom) }
-    }
-
     /// What the first of two seats is worth, in Elo, with its 95 % interval; `None` if it wasn't estimated.
     pub fn seat_advantage(&self) -> Option<(f64, Interval)> {
         let value = ELO_PER_LOGIT * self.parameters.values[self.parameters.advantage?];
@@ -442,8 +435,7 @@ impl Fit {
             let mut meetings = self.meetings.clone();
             let counts = [games as f64, 0.0, 0.0];
             meetings.push(Meeting { first: second.0, second: first.0, has_advantage: false, weight: 1.0, counts });
-            let slope =
-                Slope { meetings: &meetings, estimate: self.options.estimate, held: held(self.agents(), &meetings) };
+            let slope = Slope { meetings: &meetings, estimate: self.options.estimate, held: self.held };
             let Some(place) = slope.climb(start.clone()) else { return true };
             *start = place.parameters;
             let strengths = &start.values[..self.agents()];

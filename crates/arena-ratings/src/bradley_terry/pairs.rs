@@ -32,7 +32,7 @@ pub(super) fn weight(seats: usize) -> f64 {
 /// All meetings, ordered by agents and seats, so that the order of games leaves no trace in any sum over them.
 pub(super) fn meetings(results: &Results) -> Vec<Meeting> {
     let mut keys: Vec<(u32, u32, u32, Outcome)> = Vec::with_capacity(results.len());
-    for game in results.games() {
+    for game in results.distinct() {
         // Agents are fewer than MAX_AGENTS, and no agent sits twice.
         let seats = game.seats.len() as u32;
         keys.extend(game.comparisons().map(|(one, two, outcome)| (one.0 as u32, two.0 as u32, seats, outcome)));

@@ -82,21 +82,4 @@ impl Reach {
     pub(super) fn is_whole(&self) -> bool {
         (1..self.agents).all(|agent| self.are_tied(0, agent))
     }
-
-    /// Whether all have met, by some way, whoever won.
-    pub(super) fn is_connected(agents: usize, meetings: &[Meeting]) -> bool {
-        let mut group: Vec<usize> = (0..agents).collect();
-        fn head(group: &mut [usize], mut agent: usize) -> usize {
-            while group[agent] != agent {
-                group[agent] = group[group[agent]];
-                agent = group[agent];
-            }
-            agent
-        }
-        for meeting in meetings {
-            let (one, two) = (head(&mut group, meeting.first), head(&mut group, meeting.second));
-            group[one.max(two)] = one.min(two);
-        }
-        (0..agents).all(|agent| head(&mut group, agent) == 0)
-    }
 }

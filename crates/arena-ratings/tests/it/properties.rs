@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use arena_ratings::bradley_terry::{Covariance, FitOptions, Forecast, fit, next_game};
 use arena_ratings::{
-    AgentIndex, EloOptions, Glicko2Options, OpenSkillOptions, RatingOptions, Results, elo, glicko2, openskill,
-    standings, tallies,
+    AgentIndex, ELO_PER_LOGIT, EloOptions, Glicko2Options, OpenSkillOptions, RatingOptions, Results, Standing, elo,
+    glicko2, openskill, standings, tallies,
 };
 use proptest::prelude::*;
 
@@ -147,16 +147,78 @@ proptest! {
     #[test]
     fn ranks_and_groups_agree_with_each_other(games in games(3)) {
         let standings = standings(&results(&games), &RatingOptions::default()).unwrap();
-        let (mut place, mut group) = (1, 0);
-        for (at, row) in standings.rows.iter().enumerate() {
+        let (mut place, mut tie) = (1, 0);
+        let mut in_group = 0;
+        for (row_at, row) in standings.rows.iter().enumerate() {
             let rank = row.rank;
-            prop_assert!(rank.best <= at + 1 && at < rank.worst, "{rank:?} at {at}");
-            if rank.group != group {
-                (place, group) = (at + 1, group + 1);
+            if row_at > 0 && standings.rows[row_at - 1].group != row.group {
+                (place, tie, in_group) = (1, 0, row_at);
             }
-            prop_assert_eq!((rank.place, rank.group), (place, group));
-            prop_assert!(at == 0 || standings.rows[at - 1].rating >= row.rating);
+            let at = row_at - in_group;
+            prop_assert!(rank.best <= at + 1 && at < rank.worst, "{rank:?} at {at}");
+            if rank.tie != tie {
+                (place, tie) = (at + 1, tie + 1);
+            }
+            prop_assert_eq!((rank.place, rank.tie), (place, tie));
+            prop_assert!(at == 0 || standings.rows[row_at - 1].rating >= row.rating);
         }
+    }
+
+    #[test]
+    fn ranks_say_what_the_intervals_show(games in games(4), options in options()) {
+        let fit = fit(&results(&games), &options).unwrap();
+        let ranking = fit.ranking();
+        let interval = |agent: AgentIndex| fit.interval(agent);
+        for agent in all() {
+            let above = all().filter(|other| interval(*other).low > interval(agent).high).count();
+            let below = all().filter(|other| interval(*other).high < interval(agent).low).count();
+            let rank = ranking.ranks[agent.0];
+            prop_assert_eq!((rank.best, rank.worst), (1 + above, AGENTS - below));
+        }
+    }
+
+    #[test]
+    fn groups_that_share_no_games_have_the_numbers_that_they_have_alone(one in games(4), two in games(3), order: u64) {
+        // The agents of the second games follow those of the first, and the games are shuffled together.
+        let moved = |(seats, pair): &Played| -> Played {
+            (seats.iter().map(|(agent, rank)| (agent + AGENTS, *rank)).collect(), pair.map(|pair| pair + 100))
+        };
+        let (mut first, mut second) = (one.iter().cloned(), two.iter().map(moved));
+        let mut together = Results::new(2 * AGENTS);
+        for place in 0..one.len() + two.len() {
+            let is_first = order >> (place % 64) & 1 == 0;
+            let next = if is_first { first.next().or_else(|| second.next()) } else { second.next().or_else(|| first.next()) };
+            let (seats, pair) = next.unwrap();
+            let seats: Vec<_> = seats.into_iter().map(|(agent, rank)| (AgentIndex(agent), rank)).collect();
+            together.push(&seats, pair).unwrap();
+        }
+        let together = standings(&together, &RatingOptions::default()).unwrap();
+        for (games, shift) in [(&one, 0), (&two, AGENTS)] {
+            let alone = standings(&results(games), &RatingOptions::default()).unwrap();
+            for row in &alone.rows {
+                let same = together.rows.iter().find(|other| other.agent.0 == row.agent.0 + shift).unwrap();
+                let told = |row: &Standing| format!("{:?}", Standing { agent: AgentIndex(0), group: 0, ..*row });
+                prop_assert_eq!(told(row), told(same));
+            }
+        }
+    }
+
+    #[test]
+    fn repeated_games_are_no_evidence(games in games(4), again in prop::collection::vec(0..40usize, 0..10)) {
+        let once = results(&games);
+        let mut repeated = once.clone();
+        for place in again.iter().filter(|place| **place < games.len()) {
+            let (seats, pair) = &games[*place];
+            let seats: Vec<_> = seats.iter().map(|&(agent, rank)| (AgentIndex(agent), rank)).collect();
+            repeated.push_repeat(&seats, pair.map(|pair| pair + 100)).unwrap();
+        }
+        let [one, two] = [&once, &repeated].map(|results| standings(results, &RatingOptions::default()).unwrap());
+        let told = |row: &Standing| {
+            format!("{:?} {:?} {:?} {:?} {:?}", row.rating, row.interval, row.rank, row.glicko2, row.openskill)
+        };
+        prop_assert_eq!(one.rows.iter().map(told).collect::<Vec<_>>(), two.rows.iter().map(told).collect::<Vec<_>>());
+        let games = |results: &Results| tallies(results).iter().map(|tally| tally.games).sum::<u64>();
+        prop_assert!(games(&repeated) >= games(&once));
     }
 
     #[test]
@@ -227,7 +289,76 @@ fn everybody_is_told_apart_after_enough_games() {
     let ranking = fit(&results(&season(300)), &FitOptions::default()).unwrap().ranking();
     assert_eq!(ranking.order, all().collect::<Vec<_>>());
     for (at, rank) in ranking.ranks.iter().enumerate() {
-        assert_eq!((rank.place, rank.group, rank.best, rank.worst), (at + 1, at, at + 1, at + 1));
+        assert_eq!((rank.place, rank.tie, rank.best, rank.worst), (at + 1, at, at + 1, at + 1));
+    }
+}
+
+// Two rounds of a game of eight seats, which each agent plays from every seat: few worlds, and one agent that lost all 16 games.
+#[test]
+fn an_agent_that_lost_every_game_is_not_ranked_with_those_whose_intervals_lie_above() {
+    let mut results = Results::new(8);
+    for round in 0..2 {
+        for turn in 0..8 {
+            // The other seven take turns at the ranks, with a lean to their numbers.
+            let rank = |agent: usize| match agent {
+                7 => 8,
+                _ => 1 + ((agent + 3 * turn * usize::from(turn % 3 == 0) + round as usize) % 7) as u32,
+            };
+            let seats: Vec<_> =
+                (0..8).map(|seat| (seat + turn) % 8).map(|agent| (AgentIndex(agent), rank(agent))).collect();
+            results.push(&seats, Some(round)).unwrap();
+        }
+    }
+    let fit = fit(&results, &FitOptions::default()).unwrap();
+    let ranking = fit.ranking();
+    let last = fit.interval(AgentIndex(7));
+    assert_eq!(last.low, f64::NEG_INFINITY);
+    let above = (0..7).filter(|agent| fit.interval(AgentIndex(*agent)).low > last.high).count();
+    assert!(above >= 3, "{above}");
+    assert_eq!((ranking.ranks[7].best, ranking.ranks[7].worst), (1 + above, 8));
+}
+
+/// A number from 0 to 1, and the next state.
+fn chance(state: &mut u64) -> f64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    ((*state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
+}
+
+// Intervals hold an agent's rating in 95 of 100 tournaments, and ranges of ranks its rank at least as often. The benchmark's scenario
+// `coverage` has more of them.
+#[test]
+fn ranges_hold_the_true_ranks_as_often_as_they_say() {
+    let mut state = 7;
+    for (deviation, least) in [(150.0, 0.98), (30.0, 0.98), (0.0, 0.90)] {
+        let (mut held, mut all) = (0, 0);
+        for _ in 0..60 {
+            let normal =
+                |state: &mut u64| (-2.0 * chance(state).ln()).sqrt() * (std::f64::consts::TAU * chance(state)).cos();
+            let strengths: Vec<f64> = (0..8).map(|_| deviation / ELO_PER_LOGIT * normal(&mut state)).collect();
+            let mut results = Results::new(8);
+            for (pair, (one, two)) in
+                (0..8).flat_map(|one| (0..one).map(move |two| (one, two))).cycle().take(84).enumerate()
+            {
+                for [first, second] in [[one, two], [two, one]] {
+                    let wins = 1.0 / (1.0 + (strengths[second] - strengths[first]).exp());
+                    let ranks = if chance(&mut state) < wins { [1, 2] } else { [2, 1] };
+                    results
+                        .push(&[(AgentIndex(first), ranks[0]), (AgentIndex(second), ranks[1])], Some(pair as u64))
+                        .unwrap();
+                }
+            }
+            let ranking = fit(&results, &FitOptions::default()).unwrap().ranking();
+            for (agent, strength) in strengths.iter().enumerate() {
+                // Equal agents share all of their ranks.
+                let best = 1 + strengths.iter().filter(|other| *other > strength).count();
+                let worst = strengths.iter().filter(|other| *other >= strength).count();
+                let rank = ranking.ranks[agent];
+                held += usize::from(rank.best <= best && worst <= rank.worst);
+                all += 1;
+            }
+        }
+        let share = held as f64 / all as f64;
+        assert!(share >= least, "{share} of the ranges held, with a deviation of {deviation} Elo");
     }
 }
 

@@ -176,7 +176,7 @@ fn agents_who_never_met_are_told_nothing_about() {
     }
     let interval = fit.difference_interval(AgentIndex(0), AgentIndex(1));
     assert!(interval.low.is_finite() && interval.high.is_finite());
-    assert_eq!(fit.ranking().ranks[0].group, fit.ranking().ranks[4].group);
+    assert_eq!(fit.ranking().ranks[0].tie, fit.ranking().ranks[4].tie);
 }
 
 #[test]

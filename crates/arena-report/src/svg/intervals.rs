@@ -39,8 +39,10 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
         .collect::<String>();
     let cut_off = order.len() - shown.len();
     if cut_off > 0 {
-        description += &format!("{cut_off} agents with lower ratings are left out.");
+        description += &format!("{cut_off} agents with lower ratings are left out. ");
     }
+    let apart = ratings.apart(|agent| record.name(agent));
+    description.extend(apart.iter().map(|apart| format!("{apart}.")));
     let (low, high) = ends(&shown);
     let rows = shown.len() as i32;
     let size = (WIDTH, HEAD + ROW * rows + FOOT);
@@ -68,16 +70,21 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
         write(area, "agent", (10, HEAD / 2), (SMALL, SOFT, HPos::Left))?;
         write(area, "rank", (WIDTH - 10, HEAD / 2), (SMALL, SOFT, HPos::Right))?;
         let note = match cut_off {
+            0 if apart.is_some() => "Elo, 0 is the mean of each group that shares games".to_owned(),
             0 => "Elo, 0 is the mean".to_owned(),
             _ => format!("Elo; the first {rows} of {} agents", order.len()),
         };
         write(area, &note, ((LEFT + RIGHT) / 2, size.1 - 12), (SMALL, SOFT, HPos::Center))?;
         for (row, (agent, rating)) in (0..).zip(&shown) {
             let y = HEAD + ROW * row + ROW / 2;
-            // Agents of one tie group stand together.
-            let begins = row > 0 && shown[row as usize - 1].1.ranks.group != rating.ranks.group;
-            if begins {
-                line(area, vec![(10, y - ROW / 2), (WIDTH - 10, y - ROW / 2)], LINE, 1)?;
+            // Agents of one tie stand together, and so do those that share games.
+            if let Some((above, before)) = shown[..row as usize].last() {
+                let (from, to) = ((10, y - ROW / 2), (WIDTH - 10, y - ROW / 2));
+                if ratings.group(*above) != ratings.group(*agent) {
+                    line(area, vec![from, to], INK, 2)?;
+                } else if before.ranks.tie != rating.ranks.tie {
+                    line(area, vec![from, to], LINE, 1)?;
+                }
             }
             let dot = (column(rating.elo), y);
             for (end, edge) in [(rating.interval.low, LEFT + 2), (rating.interval.high, RIGHT - 2)] {

@@ -498,12 +498,12 @@ impl Form {
             Form::Markdown => Ok(arena_report::markdown(record)),
             Form::Html => Ok(arena_report::html(record)),
             Form::Pgn => {
-                let replay = |game: &arena_match::tournament::GameLine| {
-                    match std::fs::read(tournaments.replay_path(facts.id, game.fixture)) {
-                        Ok(replay) => Ok(Some(replay)),
-                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                        Err(error) => Err(error),
-                    }
+                let replay = |game: &arena_match::tournament::GameLine| match std::fs::read(
+                    tournaments.replay_path(facts.id, game.fixture),
+                ) {
+                    Ok(replay) => Ok(Some(replay)),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(error),
                 };
                 let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
                 let texts = games.map(|game| {

@@ -36,8 +36,14 @@ impl Adaptive {
     }
 
     /// Adds the games of the next wave, if there is one.
-    pub fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &mut Known) {
-        let meetings = if self.wave == 0 { self.opening(shape) } else { self.next(shape, results, known) };
+    pub fn pair(
+        &mut self,
+        shape: &Shape,
+        results: &[Option<Vec<usize>>],
+        repeats: &[Option<usize>],
+        known: &mut Known,
+    ) {
+        let meetings = if self.wave == 0 { self.opening(shape) } else { self.next(shape, results, repeats, known) };
         let left = shape.rounds - known.meetings;
         let mut had = vec![vec![0u64; shape.seats]; shape.agents];
         for fixture in &known.fixtures {
@@ -68,10 +74,16 @@ impl Adaptive {
         (0..shape.opening_meetings()).map(meeting).collect()
     }
 
-    fn next(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &Known) -> Vec<Vec<usize>> {
+    fn next(
+        &mut self,
+        shape: &Shape,
+        results: &[Option<Vec<usize>>],
+        repeats: &[Option<usize>],
+        known: &Known,
+    ) -> Vec<Vec<usize>> {
         let played =
             known.fixtures.iter().zip(results).filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?)));
-        let results = results_of(shape, played);
+        let results = results_of(shape, played, repeats);
         // What can't be fitted can't be looked into either. Games that connect all are never wrong.
         let Ok(told) = fit(&results, &FitOptions::default()) else { return self.opening(shape) };
         // What is told of how sure ratings are goes by how results scatter, which few games don't say well. Who happens to look sure

@@ -536,3 +536,47 @@ fn a_test_takes_nothing_from_a_meeting_with_a_void_game() {
     assert_eq!((trial.judged(), trial.scores()), (4, Scores::Pentanomial([0, 0, 1, 0, 0])));
     assert!(schedule.record_void(4).is_err() && schedule.record(5, &[]).is_err());
 }
+
+#[test]
+fn games_that_repeat_earlier_ones_decide_no_test_and_narrow_no_interval() {
+    let shape = Shape {
+        format: Format::RoundRobin,
+        agents: 2,
+        rounds: 50,
+        seats: 2,
+        paired: true,
+        stop: Some(sprt(100.0)),
+        seed: Seed::from_number(5),
+    };
+    // The first agent wins all games, each as the first one with its agents on these seats.
+    let play = |moves: &dyn Fn(usize) -> Option<String>| {
+        let mut schedule = Schedule::new(shape.clone()).unwrap();
+        loop {
+            let next = schedule.pending().next().cloned();
+            let Some(fixture) = next else { break };
+            let ranks = if fixture.agents[0] == 0 { [1, 2] } else { [2, 1] };
+            let moves = moves(fixture.number);
+            schedule.record_moves(fixture.number, &ranks, moves.as_deref().map(|moves| (0, moves))).unwrap();
+        }
+        schedule
+    };
+    let unknown = play(&|_| None);
+    assert!(unknown.trial().unwrap().is_decided() && unknown.games_played() < 100);
+    let distinct = play(&|number| Some(number.to_string()));
+    assert_eq!(distinct.games_played(), unknown.games_played());
+    let repeated = play(&|_| Some("same".to_owned()));
+    let trial = repeated.trial().unwrap();
+    assert_eq!((repeated.games_played(), trial.is_decided(), trial.repeated()), (100, false, 98));
+    assert_eq!(trial.scores().counts().iter().sum::<u64>(), 1);
+    let first: Vec<Option<usize>> = repeated.repeats();
+    assert_eq!((&first[..2], first[2..].iter().flatten().count()), (&[None, None][..], 98));
+    let results = results(&repeated);
+    assert_eq!((results.len(), results.repeats()), (100, 98));
+    // White's seat is drawn: the same moves by the same agents repeat each other on either seat.
+    let mut sides = Schedule::new(Shape { stop: None, rounds: 1, ..shape }).unwrap();
+    let agents: Vec<Vec<usize>> = sides.fixtures().iter().map(|fixture| fixture.agents.clone()).collect();
+    assert_eq!(agents[0], [agents[1][1], agents[1][0]]);
+    sides.record_moves(1, &[1, 2], Some((0, "same"))).unwrap();
+    sides.record_moves(2, &[2, 1], Some((1, "same"))).unwrap();
+    assert_eq!(sides.repeats(), [None, Some(1)]);
+}
