@@ -97,11 +97,9 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
         limits: confinement.limits,
         expose: confinement.expose.iter().map(absolute).collect(),
     };
-    let options = args.options.into_iter().collect();
-    settings::check_players(&options, seats)?;
     let rules = LeagueRules {
         game: game.name.to_owned(),
-        options,
+        options: args.options.into_iter().collect(),
         seats,
         paired: !args.no_pairs,
         limits: TimeLimits {
@@ -112,6 +110,7 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
             .map_err(|error| Failure::new(Exit::Usage, format_args!("--expose: {error}")))?,
     };
     check_rules(&rules).map_err(|error| unplayable(&error))?;
+    settings::check_players(&rules.options, seats)?;
     let seed = match args.seed {
         Some(seed) => seed,
         None => settings::draw_seed()?,

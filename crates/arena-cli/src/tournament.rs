@@ -282,7 +282,6 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
         plan.set_rules(script, game);
     }
     plan.options = options.iter().cloned().collect();
-    settings::check_players(&plan.options, seats)?;
     plan.limits =
         TimeLimits { step_ms: step_ms.unwrap_or(game.limits.step_ms), bank_ms: bank_ms.unwrap_or(game.limits.bank_ms) };
     let confinement = confinement(sandbox)?;
@@ -294,6 +293,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     plan.concurrency = *concurrency as usize;
     plan.shares_core = *affinity == Affinity::Share;
     plan.check().map_err(|error| unplayable(&error))?;
+    settings::check_players(&plan.options, seats)?;
     ending::tell_rounded(args, games_a_meeting);
     Ok(plan)
 }

@@ -119,9 +119,10 @@ fn start(
     agents: usize,
     seed: &Seed,
 ) -> Result<Box<dyn arena_model::AnyGame>, Failure> {
-    check_players(options, agents)?;
     let setup = Setup { agents: arena_match::agent_ids(seed, agents), seed: seed.clone() };
-    game.start(options, setup).map_err(|error| Failure::caused(Exit::Usage, &error))
+    let started = game.start(options, setup).map_err(|error| Failure::caused(Exit::Usage, &error))?;
+    check_players(options, agents)?;
+    Ok(started)
 }
 
 /// A seed that nobody can know before.

@@ -260,7 +260,7 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
           match: 2 error: psi, option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
         built in, players=3
           play: 13 numbers, a third player
-          match: 0
+          match: 2 error: players=3: there are as many players as agents, and 2 are given; leave it out
     "#]].assert_eq(&told);
     let named = copied_psi(&temp, "psi");
     let refused = run(&["challenge", "play", &named]);
