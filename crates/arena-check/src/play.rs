@@ -109,14 +109,20 @@ pub struct Table<'c> {
 impl<'c> Table<'c> {
     /// A session in which nobody has joined. Its ids are always the same.
     pub fn opened(subject: Subject<'c>, seed: &Seed) -> Result<Table<'c>, Fault> {
+        Table::opened_at(subject, seed, 0)
+    }
+
+    /// The same with other ids, and created at another time.
+    pub fn opened_at(subject: Subject<'c>, seed: &Seed, first: usize) -> Result<Table<'c>, Fault> {
         let Subject { challenge, .. } = subject;
         let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;
-        let id = |n: usize| format!("00000000-0000-7000-8000-{n:012}");
+        let id = |n: usize| format!("00000000-0000-7000-8000-{:012}", first + n);
+        let now = Timestamp(first as i64);
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
-            created_at: Timestamp(0),
+            created_at: now,
             seed: Some(seed.clone()),
             invites: (1..=challenge.seats(&options))
                 .map(|n| format!("inv_{}", id(n)).parse::<InviteCode>().expect("an invite"))
@@ -124,7 +130,7 @@ impl<'c> Table<'c> {
             options,
         };
         let session = open(facts, challenge, House::UNBOUNDED.patience).map_err(|error| subject.fault(&error))?;
-        Ok(Table { subject, session, said: Vec::new(), now: Timestamp(0) })
+        Ok(Table { subject, session, said: Vec::new(), now })
     }
 
     /// A session in which all have joined.

@@ -1,6 +1,12 @@
 //! Whether a game can be played again: equal seeds and actions give equal bytes, and nothing is lost between two actions.
 
-use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arena_model::{
+    ChallengeMetadata, ChallengeOption, ChallengeType, Operator, OptionsError, Rejection, RestoreError, Script, Seat,
+    SessionFacts,
+};
+use serde_json::{Map, Value};
 
 use crate::play::{Action, Outcome, Subject, Table, excerpt};
 use crate::words::Words;
@@ -8,6 +14,13 @@ use crate::{Finding, Plan};
 
 /// Games that are played twice.
 const GAMES: u32 = 5;
+
+/// Games that are also played by rules that stay in memory, and most actions of each: a script makes all calls again for each one.
+const LASTING_GAMES: u32 = 4;
+const LASTING_ACTIONS: u32 = 40;
+
+/// Actions that are tried for those.
+const TRIED: u32 = 400;
 
 /// Plays games twice, and writes the state down and reads it again after each action.
 pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
@@ -28,7 +41,7 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
             }
             restored = restored.or_else(|| loss(subject, &table));
             states += 1;
-            let seat = arena_model::Seat(rng.below(table.seats() as u64) as usize);
+            let seat = Seat(rng.below(table.seats() as u64) as usize);
             let action: Action = words.draw(&table, seat, &mut rng);
             let outcomes: [Outcome; 2] = [table.act(&action), twin.act(&action)];
             actions += 1;
@@ -47,6 +60,7 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
         Finding::fine("determinism", format!("{actions} actions gave the same bytes when they were played again"))
     });
     let restored = restored
+        .or_else(|| (0..LASTING_GAMES).find_map(|game| forgotten(subject, plan, &words, game)))
         .unwrap_or_else(|| Finding::fine("restore", format!("{states} states came back as they were written down")));
     vec![same, restored]
 }
@@ -81,6 +95,138 @@ fn loss(subject: Subject<'_>, table: &Table<'_>) -> Option<Finding> {
     Some(Finding::wrong("restore", what).shown_by([format!("before: {was}"), format!("after:  {is}")]))
 }
 
+/// What rules that stay in memory do otherwise than those that are restored before each action: they keep something elsewhere than in
+/// the state.
+fn forgotten(subject: Subject<'_>, plan: &Plan, words: &Words, game: u32) -> Option<Finding> {
+    let seed = plan.seed.derive(&format!("repeat/lasting/{game}"));
+    let mut rng = seed.rng("actions");
+    let lasting = Lasting { inner: subject.challenge, operator: Arc::default() };
+    let mut table = Table::seated(subject, &seed).ok()?;
+    let twin = Table::seated(Subject { challenge: &lasting, ..subject }, &seed);
+    let found = |after: &str, restored: &str, lasting: &str| {
+        let what = "something is remembered outside of the state, in a module's variable or a field that isn't serialized: it is lost \
+                    before the next action, since each begins with what the state holds";
+        let shown = [format!("after: {after}"), format!("restored:  {restored}"), format!("in memory: {lasting}")];
+        Some(Finding::wrong("restore", what).shown_by(shown))
+    };
+    let mut twin = match twin {
+        Ok(twin) => twin,
+        Err(fault) => return found("the players join", "they can join", &fault.what),
+    };
+    let compared = |table: &Table<'_>, twin: &Table<'_>, after: &str| {
+        let (a, b) = (table.bytes(), twin.bytes());
+        let lines = || a.lines().zip(b.lines()).find(|(a, b)| a != b).unwrap_or(("more is said", "less is said"));
+        if a == b { None } else { found(after, lines().0, lines().1) }
+    };
+    if let Some(finding) = compared(&table, &twin, "the players have joined") {
+        return Some(finding);
+    }
+    let mut taken = 0;
+    for _ in 0..TRIED {
+        if table.has_ended() || taken == LASTING_ACTIONS {
+            return None;
+        }
+        let seat = Seat(rng.below(table.seats() as u64) as usize);
+        let action = words.draw(&table, seat, &mut rng);
+        // What is refused may have changed what is in memory, and a server has forgotten that.
+        if table.act(&action) != Outcome::Taken {
+            continue;
+        }
+        taken += 1;
+        let outcome = twin.act(&action);
+        if outcome != Outcome::Taken {
+            return found(&action.describe(), "Taken", &format!("{outcome:?}"));
+        }
+        if let Some(finding) = compared(&table, &twin, &action.describe()) {
+            return Some(finding);
+        }
+    }
+    None
+}
+
+/// A challenge whose one session is played by rules that stay in memory.
+struct Lasting<'c> {
+    inner: &'c dyn ChallengeType,
+    operator: Held,
+}
+
+/// The rules, once the session has been created.
+type Held = Arc<Mutex<Option<Box<dyn Operator>>>>;
+
+/// A handle to them.
+struct Handle(Held);
+
+impl Handle {
+    fn with<T>(&self, work: impl FnOnce(&mut dyn Operator) -> T) -> T {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(held.as_mut().expect("the session has been created").as_mut())
+    }
+}
+
+impl Operator for Handle {
+    fn join(&mut self, table: &mut arena_model::Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        self.with(|operator| operator.join(table, seat))
+    }
+
+    fn start(&mut self, table: &mut arena_model::Table<'_>) -> Result<(), Rejection> {
+        self.with(|operator| operator.start(table))
+    }
+
+    fn message(
+        &mut self,
+        table: &mut arena_model::Table<'_>,
+        seat: Seat,
+        method: &str,
+        content: &str,
+    ) -> Result<(), Rejection> {
+        self.with(|operator| operator.message(table, seat, method, content))
+    }
+
+    fn deadline(&mut self, table: &mut arena_model::Table<'_>) -> Result<(), Rejection> {
+        self.with(|operator| operator.deadline(table))
+    }
+
+    fn serialize(&self) -> String {
+        self.with(|operator| operator.serialize())
+    }
+}
+
+impl ChallengeType for Lasting<'_> {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn metadata(&self) -> &ChallengeMetadata {
+        self.inner.metadata()
+    }
+
+    fn options(&self) -> &[ChallengeOption] {
+        self.inner.options()
+    }
+
+    fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
+        self.inner.resolve(overrides)
+    }
+
+    fn seats(&self, options: &Value) -> usize {
+        self.inner.seats(options)
+    }
+
+    fn script(&self) -> Option<&Script> {
+        self.inner.script()
+    }
+
+    fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        let operator = self.inner.create_lasting(facts)?;
+        *self.operator.lock().unwrap_or_else(PoisonError::into_inner) = Some(operator);
+        Ok(Box::new(Handle(Arc::clone(&self.operator))))
+    }
+
+    fn restore(&self, _facts: &SessionFacts, _state: &str) -> Result<Box<dyn Operator>, RestoreError> {
+        Ok(Box::new(Handle(Arc::clone(&self.operator))))
+    }
+}
+
 /// Where two values differ, and how.
 fn first_difference(path: String, a: &Value, b: &Value) -> Option<(String, [String; 2])> {
     match (a, b) {
@@ -88,7 +234,7 @@ fn first_difference(path: String, a: &Value, b: &Value) -> Option<(String, [Stri
         (Value::Object(a), Value::Object(b)) => {
             let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
             let null = Value::Null;
-            let value = |of: &serde_json::Map<String, Value>, key: &str| of.get(key).unwrap_or(&null).clone();
+            let value = |of: &Map<String, Value>, key: &str| of.get(key).unwrap_or(&null).clone();
             keys.into_iter().find_map(|key| {
                 let [a, b] = [value(a, key), value(b, key)];
                 first_difference(format!("{path}/{key}"), &a, &b)

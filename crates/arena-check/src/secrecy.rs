@@ -4,6 +4,8 @@
 //! does; where that changes what the player there is told in private, it is a secret. Or so many deals are made that two
 //! are the same to everybody but one player. Then both are played by the same actions, and whatever the others are shown is compared.
 //!
+//! Before that, many deals are compared: secrets that are the same for all seats, or never change, are none.
+//!
 //! What an action tells of a secret may be what the challenge is about, as the outcome of a guess is; that is advice. What is told
 //! before anybody has acted isn't, nor what a refusal tells: it costs nothing, so it can be asked again and again.
 
@@ -33,6 +35,12 @@ const ACTIONS: u32 = 40;
 /// How much of what is the same is shown before the place where two texts differ, in characters.
 const CONTEXT: usize = 80;
 
+/// How often a seat has to be dealt the same again before what another is dealt then says something.
+const AGAIN: usize = 24;
+
+/// Where the ids begin of a session with others.
+const OTHER_IDS: usize = 1_000_000;
+
 /// Two games that look the same to all but one player.
 struct Twins<'c> {
     tables: [Table<'c>; 2],
@@ -43,8 +51,9 @@ struct Twins<'c> {
 /// Looks for twins and plays them.
 pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
     let mut found = Found::default();
+    alike(subject, plan, &mut found);
     let mut twins = spliced(subject, plan, &mut found);
-    if twins.is_empty() && found.wrong.is_empty() {
+    if twins.is_empty() && !found.tells_early {
         twins = dealt(subject, plan);
     }
     for (number, pair) in twins.iter().enumerate() {
@@ -61,6 +70,8 @@ struct Found {
     wrong: BTreeMap<String, Vec<String>>,
     advice: BTreeMap<String, Vec<String>>,
     games: u32,
+    /// Somebody is told another's secret before anybody has acted, so there is no need to look on.
+    tells_early: bool,
 }
 
 impl Found {
@@ -100,6 +111,112 @@ impl Found {
         }
         findings
     }
+}
+
+/// Compares what is dealt to the seats in many deals.
+fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
+    let deals: Vec<Table<'_>> =
+        (0..plan.deals).filter_map(|deal| Table::seated(subject, &seed(plan, deal)).ok()).collect();
+    let Some(first) = deals.first() else { return };
+    let seats: Vec<Seat> = (0..first.seats()).map(Seat).collect();
+    let dealt: Vec<Vec<Vec<String>>> = seats.iter().map(|seat| secrets(&deals, *seat)).collect();
+    let varies = |seat: Seat| dealt[seat.0].iter().any(|secret| *secret != dealt[seat.0][0]);
+    let secretive: Vec<Seat> = seats.iter().copied().filter(|seat| varies(*seat)).collect();
+    let told =
+        |table: &Table<'_>, seat: Seat| private(table, seat).iter().map(|said| said.describe()).collect::<Vec<_>>();
+    if secretive.is_empty() {
+        let Ok(elsewhere) = Table::opened_at(subject, &seed(plan, 0), OTHER_IDS).and_then(Table::filled) else {
+            return;
+        };
+        let nameless = |table: &Table<'_>, seat: Seat| -> Vec<String> {
+            let facts = &table.session.facts;
+            let ids: Vec<String> =
+                facts.invites.iter().map(ToString::to_string).chain([facts.id.to_string()]).collect();
+            told(table, seat)
+                .into_iter()
+                .map(|line| ids.iter().fold(line, |line, id| line.replace(id.as_str(), "ID")))
+                .collect()
+        };
+        if let Some(seat) = seats.iter().find(|seat| nameless(first, **seat) != nameless(&elsewhere, **seat)) {
+            let what = format!(
+                "what player {} is told in private is the same whatever the session's seed is, and another in a session with another id \
+                 or time: whoever knows these can compute it; deal it from `derivePrivateSeed`",
+                seat.number()
+            );
+            found.wrong.insert(what, [told(first, *seat), told(&elsewhere, *seat)].concat());
+            return;
+        }
+        if seats.iter().any(|seat| !private(first, *seat).is_empty()) {
+            let what = format!(
+                "what players are told in private is the same in each of {} deals; if it is meant to be secret, deal it from the \
+                 session's seed",
+                deals.len()
+            );
+            found.advice.insert(what, seats.iter().flat_map(|seat| told(first, *seat)).collect());
+        }
+        return;
+    }
+    for (number, a) in secretive.iter().enumerate() {
+        for b in &secretive[number + 1..] {
+            let names = format!("players {} and {}", a.number(), b.number());
+            let shown = || deals.iter().take(2).flat_map(|table| [told(table, *a), told(table, *b)].concat());
+            if dealt[a.0] == dealt[b.0] {
+                // Some of many may share a secret that others don't know; if all do, it is none.
+                let what = format!("{names} are dealt the same secret in each of {} deals", deals.len());
+                let all_alike = secretive.iter().all(|seat| dealt[seat.0] == dealt[a.0]);
+                match all_alike && secretive.len() == seats.len() {
+                    true => found.wrong.insert(
+                        format!("{what}: derive each player's from a context of its own, such as `derivePrivateSeed(`${{id}}:${{index}}`)`"),
+                        shown().collect(),
+                    ),
+                    false => found.advice.insert(format!("{what}; that is fine if they are meant to share it"), shown().collect()),
+                };
+            } else if follows(&dealt[a.0], &dealt[b.0]) || follows(&dealt[b.0], &dealt[a.0]) {
+                let what = format!(
+                    "of what {names} are dealt, the one follows from the other in each of {} deals; that is fine for parts that they \
+                     play, and wrong for secrets",
+                    deals.len()
+                );
+                found.advice.insert(what, shown().collect());
+            }
+        }
+    }
+}
+
+/// What a seat is told in private in each deal, as words, without those that all deals begin and end with.
+fn secrets(deals: &[Table<'_>], seat: Seat) -> Vec<Vec<String>> {
+    let words = |table: &Table<'_>| -> Vec<String> {
+        let said = private(table, seat).into_iter().map(|said| said.content.as_str()).collect::<Vec<_>>().join(" ");
+        let plain = |char: char| char.is_alphanumeric() || char == '-';
+        said.split(|char| !plain(char)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let mut dealt: Vec<Vec<String>> = deals.iter().map(words).collect();
+    while let Some(word) = dealt[0].first().cloned()
+        && dealt.iter().all(|words| words.first() == Some(&word))
+    {
+        dealt.iter_mut().for_each(|words| drop(words.remove(0)));
+    }
+    while let Some(word) = dealt[0].last().cloned()
+        && dealt.iter().all(|words| words.last() == Some(&word))
+    {
+        dealt.iter_mut().for_each(|words| drop(words.pop()));
+    }
+    dealt
+}
+
+/// Whether the second of two seats is always dealt the same again when the first one is, and that often enough to mean something.
+fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
+    let mut seen = BTreeMap::new();
+    let mut again = 0;
+    for (known, secret) in known.iter().zip(secret) {
+        match seen.insert(known, secret) {
+            Some(before) if before != secret => return false,
+            Some(_) => again += 1,
+            None => {}
+        }
+    }
+    // Of secrets of which nearly all are alike, that says nothing.
+    again >= AGAIN && seen.len() > 1
 }
 
 /// Whether players are told in private what differs from deal to deal.
@@ -142,10 +259,11 @@ fn spliced<'c>(subject: Subject<'c>, plan: &Plan, found: &mut Found) -> Vec<Twin
                         seat.number()
                     );
                     found.wrong.entry(what).or_insert(shown);
+                    found.tells_early = true;
                 }
             }
         }
-        if !twins.is_empty() || !found.wrong.is_empty() {
+        if !twins.is_empty() || found.tells_early {
             continue;
         }
         let Ok(other) = Table::seated(subject, &seed(plan, deal)) else { continue };

@@ -25,10 +25,10 @@ pub struct ChallengeMetadata {
     pub prompt: String,
     /// The actions that players have.
     pub methods: Vec<Method>,
-    /// Colour of its card.
+    /// The name of its card's color, such as `green`; clients map it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// Icon of its card.
+    /// The name of its card's icon, such as `dollar`; clients map it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
     /// Who made it up.
@@ -158,7 +158,8 @@ pub struct Author {
     /// Name.
     pub name: String,
     /// Home page.
-    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// Options that a challenge can't be played with. The text names the option.
@@ -240,6 +241,15 @@ pub trait ChallengeType: Send + Sync {
     /// # Errors
     /// A [`Rejection`] if the rules fail, which those of scripts may.
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection>;
+
+    /// The rules of a new session that are never restored, but keep in memory what they have from call to call. Checks compare them with
+    /// those that are restored before each call.
+    ///
+    /// # Errors
+    /// As [`ChallengeType::create`].
+    fn create_lasting(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        self.create(facts)
+    }
 
     /// The rules as [`Operator::serialize`] left them.
     ///

@@ -7,7 +7,7 @@ use crate::{Attribution, InviteCode, Score, Seat, Seed, SeedRng, Timestamp};
 /// An operator is a deterministic state machine. All that it may touch is the [`Table`]; all that it remembers is in
 /// what [`Operator::serialize`] returns, because it is restored from that for every transition. Nothing that it posts
 /// leaves the table before the transition is durable.
-pub trait Operator {
+pub trait Operator: Send {
     /// A player has taken `seat`.
     ///
     /// # Errors

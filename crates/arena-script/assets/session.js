@@ -52,13 +52,26 @@ export function now() {
   return the().now;
 }
 
-export function privateSeed() {
-  return the().privateSeed;
+// HMAC-SHA-256 over a text with the session's secret. The worker provides it, since QuickJS has no cryptography.
+let derive;
+
+/** Takes the arena's function. */
+export function equip(theirs) {
+  derive = theirs;
+}
+
+/** The seed for one purpose of the session. Sessions that began by version 1 have one seed for all purposes, and keep it. */
+export function privateSeed(context) {
+  const { api, privateSeed } = the();
+  return api < 2 ? privateSeed : derive(privateSeed, `${context}`.toWellFormed());
 }
 
 /** Takes in what is asked. From now on the script finds time and chance. */
 export function begin(input) {
   call = parse(input);
+  said.messages = [];
+  said.log = [];
+  said.deadline = undefined;
   const { random } = call;
   a = random[0];
   b = random[1];
@@ -71,9 +84,7 @@ let operator;
 
 /** Lets the script do what is asked. Undefined, or a JSON text if it can't or won't. */
 export function act(create) {
-  return answered(async () => {
-    operator = await acted(create);
-  });
+  return answered(() => acted(create));
 }
 
 /** What has come of it, as a JSON text. */
@@ -107,14 +118,18 @@ export function unawaited(reason) {
 
 async function acted(create) {
   if (typeof create !== "function") throw new TypeError("the script doesn't export a function createChallenge");
-  const context = { messaging, challengeId: call.challenge.id, setDeadline, clearDeadline };
-  const operator = await create(call.challenge.id, call.options, context);
-  for (const name of ["join", "message", "serialize", "restore"]) {
-    if (typeof operator?.[name] !== "function") {
-      throw new TypeError(`what createChallenge returns has no function ${name}`);
+  // A check may let a whole game be played in one world, as a server does that never restores.
+  if (operator === undefined) {
+    const context = { messaging, challengeId: call.challenge.id, setDeadline, clearDeadline };
+    const created = await create(call.challenge.id, call.options, context);
+    for (const name of ["join", "message", "serialize", "restore"]) {
+      if (typeof created?.[name] !== "function") {
+        throw new TypeError(`what createChallenge returns has no function ${name}`);
+      }
     }
+    if (call.kind !== "create") await created.restore(call.challenge);
+    operator = created;
   }
-  if (call.kind !== "create") await operator.restore(call.challenge);
   switch (call.kind) {
     case "join":
       await operator.join(call.invite, call.invite);
@@ -126,7 +141,6 @@ async function acted(create) {
       await operator.onDeadline();
       break;
   }
-  return operator;
 }
 
 async function outcome() {

@@ -3,9 +3,12 @@
 import Prando from "prando";
 import { privateSeed } from "arena:session";
 
-/** The seed of a session's secrets, in hexadecimal digits: the same in each call of one session, and told to nobody before its end. */
-export function derivePrivateSeed(_context) {
-  return privateSeed();
+/**
+ * The seed for one purpose of a session, in hexadecimal digits: HMAC-SHA-256 over `arena:v1:rng:{context}` with the session's secret.
+ * Other contexts give other seeds; the same context gives the same seed in each call of the session.
+ */
+export function derivePrivateSeed(context) {
+  return privateSeed(context);
 }
 
 /** `size` different whole numbers from `from` to `to`, both included. Equal seeds give equal sets. */

@@ -75,14 +75,26 @@ struct Rules {
     id: String,
     described: Described,
     script: Script,
+    /// [`Kept::api`].
+    api: u32,
     sandbox: Sandbox,
     listener: Box<Listener>,
 }
 
-/// What a script is kept as: its files, which alone its version depends on.
+/// The version of what scripts import, as far as it decides what they do. Version 1 had one private seed for all contexts.
+const API: u32 = 2;
+
+/// A script as it is kept. Its version is the hash of this, so sessions go on by the API that they began with.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    /// [`API`] when it was loaded; version 1 wasn't written down.
+    #[serde(default = "first_api")]
+    api: u32,
     files: BTreeMap<String, String>,
+}
+
+fn first_api() -> u32 {
+    1
 }
 
 impl ScriptChallenge {
@@ -91,6 +103,16 @@ impl ScriptChallenge {
     /// # Errors
     /// All that is wrong with the folder.
     pub fn load(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
+        let challenge = ScriptChallenge::read(folder, sandbox)?;
+        challenge.rehearse()?;
+        Ok(challenge)
+    }
+
+    /// The same, not played yet: with other options ([`ScriptChallenge::with_options`]) it may be one that can be.
+    ///
+    /// # Errors
+    /// All that is wrong with the folder's files.
+    pub fn read(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let text = folder.files.get(metadata::FILE).map_or("", String::as_str);
         let described = metadata::read(text);
         let code = folder.files.iter().filter(|(path, _)| *path != metadata::FILE);
@@ -108,10 +130,8 @@ impl ScriptChallenge {
             .filter(|(path, _)| *path == metadata::FILE || used.contains(path))
             .map(|(path, text)| (path.clone(), text.clone()))
             .collect();
-        let source = serde_json::to_string(&Kept { files }).expect("texts are JSON");
-        let challenge = ScriptChallenge::of(&folder.id, described, Script::new(source), sandbox);
-        challenge.rehearse()?;
-        Ok(challenge)
+        let source = serde_json::to_string(&Kept { api: API, files }).expect("texts are JSON");
+        Ok(ScriptChallenge::of(&folder.id, described, Script::new(source), API, sandbox))
     }
 
     /// The challenge that was called `id` when it was kept, of which `script` is what was kept.
@@ -121,25 +141,31 @@ impl ScriptChallenge {
     pub fn revive(id: &str, script: Script, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let kept: Kept = serde_json::from_str(script.source())
             .map_err(|error| vec![Problem::of(id, format!("isn't a script as it is kept: {error}"))])?;
+        if !(1..=API).contains(&kept.api) {
+            return Err(vec![Problem::of(
+                id,
+                format!("is a script for version {} of the API; this program has {API}", kept.api),
+            )]);
+        }
         let described = metadata::read(kept.files.get(metadata::FILE).map_or("", String::as_str))?;
-        Ok(ScriptChallenge::of(id, described, script, sandbox))
+        Ok(ScriptChallenge::of(id, described, script, kept.api, sandbox))
     }
 
-    fn of(id: &str, described: Described, script: Script, sandbox: &Sandbox) -> ScriptChallenge {
+    fn of(id: &str, described: Described, script: Script, api: u32, sandbox: &Sandbox) -> ScriptChallenge {
         let options = described.options.clone();
         let listener: Box<Listener> = Box::new(|fault| {
             let Fault { challenge, session, call, message, stack } = fault;
             tracing::warn!(%challenge, %session, %call, %stack, "challenge {challenge} failed on {call}: {message}");
         });
-        let rules = Rules { id: id.to_owned(), described, script, sandbox: sandbox.clone(), listener };
+        let rules = Rules { id: id.to_owned(), described, script, api, sandbox: sandbox.clone(), listener };
         let choices = rules.described.overridable.clone();
         ScriptChallenge { rules: Arc::new(rules), options, choices }
     }
 
-    /// The same, with an arena's options for it.
+    /// The same, with an arena's options for it. The script is given them as they are, also those of which `challenge.json` says nothing.
     ///
     /// # Errors
-    /// If one isn't an option of the challenge, or isn't what it has to be.
+    /// If one isn't what `challenge.json` says that it has to be.
     pub fn with_options(mut self, options: &Map<String, Value>) -> Result<ScriptChallenge, OptionsError> {
         self.options = self.arranged(options)?;
         for choice in &mut self.choices {
@@ -148,16 +174,19 @@ impl ScriptChallenge {
         Ok(self)
     }
 
+    /// The first of these options of which `challenge.json` says nothing, in words, if it says something of any.
+    pub fn find_stray(&self, options: &Map<String, Value>) -> Option<String> {
+        let known = &self.rules.described.options;
+        let stray = options.keys().find(|name| !known.contains_key(*name)).filter(|_| !known.is_empty())?;
+        Some(format!("unknown option `{stray}`, there are: {}", listed(known.keys())))
+    }
+
     /// The options, with these instead.
     fn arranged(&self, options: &Map<String, Value>) -> Result<Map<String, Value>, OptionsError> {
         let mut arranged = self.options.clone();
         for (name, value) in options {
-            let Some(option) = arranged.get_mut(name) else {
-                let known = listed(self.options.keys());
-                return Err(OptionsError(format!("unknown option `{name}`, there are: {known}")));
-            };
             self.check(name, value)?;
-            *option = value.clone();
+            arranged.insert(name.clone(), value.clone());
         }
         Ok(arranged)
     }
@@ -171,11 +200,12 @@ impl ScriptChallenge {
 
     /// The same, with `listener` being told of each fault, instead of the log.
     pub fn with_listener(self, listener: impl Fn(&Fault) + Send + Sync + 'static) -> ScriptChallenge {
-        let Rules { id, described, script, sandbox, .. } = &*self.rules;
+        let Rules { id, described, script, api, sandbox, .. } = &*self.rules;
         let rules = Rules {
             id: id.clone(),
             described: described.clone(),
             script: script.clone(),
+            api: *api,
             sandbox: sandbox.clone(),
             listener: Box::new(listener),
         };
@@ -183,7 +213,10 @@ impl ScriptChallenge {
     }
 
     /// Lets all players join, and compares what the folder says of the challenge with what its script does.
-    fn rehearse(&self) -> Result<(), Vec<Problem>> {
+    ///
+    /// # Errors
+    /// What goes wrong.
+    pub fn rehearse(&self) -> Result<(), Vec<Problem>> {
         let script = self.file();
         let id = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
         let players = self.metadata().players;
@@ -278,7 +311,10 @@ impl ChallengeType for ScriptChallenge {
     }
 
     fn arrange(&self, choices: &Map<String, Value>) -> Result<Value, OptionsError> {
-        self.arranged(choices).map(Value::Object)
+        match self.find_stray(choices) {
+            Some(stray) => Err(OptionsError(stray)),
+            None => self.arranged(choices).map(Value::Object),
+        }
     }
 
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError> {
@@ -288,6 +324,10 @@ impl ChallengeType for ScriptChallenge {
             return Err(OptionsError(format!("option {name} can't be set for a session of {id}; allowed: {allowed}")));
         }
         self.arrange(overrides)
+    }
+
+    fn rules_version(&self) -> u32 {
+        self.rules.api
     }
 
     fn script(&self) -> Option<&Script> {
@@ -302,6 +342,12 @@ impl ChallengeType for ScriptChallenge {
         let mut operator = ScriptOperator::new(&self.rules, facts);
         let standing = Standing::at_start(facts.invites.len());
         operator.run(&Call::Create, &standing, facts.created_at, 0)?;
+        Ok(Box::new(operator))
+    }
+
+    fn create_lasting(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
+        let mut operator = ScriptOperator { lasting: Some(Vec::new()), ..ScriptOperator::new(&self.rules, facts) };
+        operator.run(&Call::Create, &Standing::at_start(facts.invites.len()), facts.created_at, 0)?;
         Ok(Box::new(operator))
     }
 
@@ -326,6 +372,8 @@ struct ScriptOperator {
     options: Value,
     seed: Seed,
     state: Box<RawValue>,
+    /// The inputs of all calls so far, if they are to be made in one world.
+    lasting: Option<Vec<Box<RawValue>>>,
 }
 
 /// What a script is called for.
@@ -390,6 +438,7 @@ impl Standing {
 #[serde(rename_all = "camelCase")]
 struct Input<'i> {
     kind: &'static str,
+    api: u32,
     now: i64,
     random: [u32; 4],
     private_seed: String,
@@ -452,6 +501,7 @@ impl ScriptOperator {
             options: facts.options.clone(),
             seed: facts.dealt_from().clone(),
             state: to_raw_value(&Map::new()).expect("an empty object is JSON"),
+            lasting: None,
         }
     }
 
@@ -480,6 +530,7 @@ impl ScriptOperator {
         };
         let input = Input {
             kind,
+            api: self.rules.api,
             now: now.0,
             random: [(); 4].map(|()| rng.below(1 << 32) as u32),
             private_seed: self.seed.derive("script/private").reveal(),
@@ -504,7 +555,9 @@ impl ScriptOperator {
         };
         let input = to_raw_value(&input).expect("numbers, texts and JSON are JSON");
         let rules = &self.rules;
-        let mut done = match rules.sandbox.call(&rules.script, || rules.files(), input) {
+        let lasting = self.lasting.as_ref().map(|calls| [calls.as_slice(), std::slice::from_ref(&input)].concat());
+        let inputs = lasting.clone().unwrap_or_else(|| vec![input]);
+        let mut done = match rules.sandbox.call(&rules.script, || rules.files(), inputs) {
             Reply::Done(done) => *done,
             Reply::Refused(refused) => {
                 let (code, message) = (cut(refused.code, CODE_BYTES), cut(refused.message, MESSAGE_BYTES));
@@ -530,6 +583,7 @@ impl ScriptOperator {
         for line in done.log.drain(..) {
             tracing::debug!(challenge = %rules.id, session = %self.session, "challenge {} says: {line}", rules.id);
         }
+        self.lasting = lasting;
         self.state = std::mem::replace(&mut done.game_state, to_raw_value(&()).expect("null is JSON"));
         Ok(done)
     }

@@ -21,13 +21,12 @@ const DEPTH: usize = 8;
 pub struct Folder {
     /// What its challenge is called: its own name.
     pub id: String,
-    /// Its texts, by their paths in it: `.json`, `.ts` and `.js`.
+    /// Its texts, by their paths in it: `.json`, `.ts` and `.js`. Declarations of types (`.d.ts`) are there by their names only.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl Folder {
-    /// Reads a folder. Links are not followed, and neither hidden files nor those of packages (`node_modules`) and types (`.d.ts`) are
-    /// looked at.
+    /// Reads a folder. Links are not followed, and neither hidden files nor those of packages (`node_modules`) are looked at.
     ///
     /// # Errors
     /// If it can't be read, has no `challenge.json`, is larger than any challenge, or has a name that no challenge can have.
@@ -70,9 +69,12 @@ impl Reader {
             if kind.is_dir() && depth > 0 {
                 self.read(&entry.path(), &format!("{path}/"), depth - 1)?;
             }
-            let counts =
-                [".json", ".ts", ".js"].iter().any(|ending| name.ends_with(ending)) && !name.ends_with(".d.ts");
+            let counts = [".json", ".ts", ".js"].iter().any(|ending| name.ends_with(ending));
             if !kind.is_file() || !counts {
+                continue;
+            }
+            if name.ends_with(".d.ts") && self.files.len() < FILES {
+                self.files.insert(path, String::new());
                 continue;
             }
             let cannot = |error: io::Error| Problem::of(&path, format!("can't be read: {error}"));

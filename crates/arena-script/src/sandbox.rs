@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read};
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_model::{Script, ScriptVersion};
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -98,14 +102,15 @@ impl Sandbox {
         }
     }
 
-    /// Runs one call.
+    /// Runs one call; of more inputs than one, all in one world, for the answer to the last.
     pub(crate) fn call(
         &self,
         script: &Script,
         files: impl Fn() -> BTreeMap<String, String>,
-        input: Box<RawValue>,
+        inputs: Vec<Box<RawValue>>,
     ) -> Reply {
         let name = script.version().to_string();
+        let request = Request::Call { name: name.clone(), inputs };
         let answered = self.with_worker(|worker, patience| {
             if !worker.scripts.contains(&script.version()) {
                 let load = Request::Load { name: Some(name.clone()), files: files() };
@@ -114,7 +119,7 @@ impl Sandbox {
                 }
                 worker.scripts.insert(script.version());
             }
-            let answer = worker.ask(&Request::Call { name: name.clone(), input }, patience)?;
+            let answer = worker.ask(&request, patience)?;
             // The text is the script's, if it wants: what isn't an answer is a fault of it, not of the worker.
             let reply = serde_json::from_slice(&answer).or_else(|_| serde_json::from_slice(&without_halves(&answer)));
             Ok(reply.unwrap_or_else(|error| Reply::failed(format!("the answer isn't one: {error}"))))
@@ -122,8 +127,22 @@ impl Sandbox {
         answered.unwrap_or_else(|reason| Reply::failed(reason.to_string()))
     }
 
+    /// Lets a worker do something. All that workers do can be done again, so what fails for a reason that may lie outside of it is
+    /// repeated by another worker, a few times.
+    fn with_worker<T>(&self, work: impl Fn(&mut Worker, Instant) -> Result<T, Broken>) -> Result<T, Broken> {
+        let mut repeats = 0;
+        loop {
+            let broken = match self.try_worker(&work) {
+                Err(broken) if repeats < broken.repeats() => broken,
+                result => return result,
+            };
+            repeats += 1;
+            tracing::warn!("a worker of scripts gave no answer, and its call is repeated by another one: {broken}");
+        }
+    }
+
     /// Takes a worker for a while. One that fails is ended.
-    fn with_worker<T>(&self, work: impl FnOnce(&mut Worker, Instant) -> Result<T, Broken>) -> Result<T, Broken> {
+    fn try_worker<T>(&self, work: impl Fn(&mut Worker, Instant) -> Result<T, Broken>) -> Result<T, Broken> {
         let mut worker = self.take()?;
         // The type stripper has to be started on the first call; more than enough for it.
         let patience = Instant::now() + Duration::from_millis(self.0.limits.wall_ms);
@@ -141,8 +160,15 @@ impl Sandbox {
     fn take(&self) -> Result<Worker, Broken> {
         let mut workers = self.0.workers.lock();
         loop {
-            if let Some(worker) = workers.idle.pop() {
-                return Ok(worker);
+            if let Some(mut worker) = workers.idle.pop() {
+                // One that was ended meanwhile has failed at nothing.
+                match worker.child.try_wait() {
+                    Ok(None) => return Ok(worker),
+                    Ok(Some(_)) | Err(_) => {
+                        workers.count -= 1;
+                        continue;
+                    }
+                }
             }
             if workers.count < self.0.most {
                 workers.count += 1;
@@ -164,11 +190,38 @@ impl Sandbox {
 enum Broken {
     #[error("the sandbox can't be started: {0}")]
     Start(#[source] io::Error),
-    #[error("took more than {0} ms, and was stopped")]
-    Late(u64),
-    #[error("the sandbox ended on it ({0}): it took too much memory, or nested too deeply")]
-    Ended(String),
+    #[error("took more than {wall_ms} ms, and was stopped")]
+    Late {
+        wall_ms: u64,
+        /// True if the worker was mostly kept from computing.
+        was_starved: bool,
+    },
+    #[error("the sandbox ended on it ({told}): it took too much memory, or nested too deeply")]
+    Ended {
+        told: String,
+        /// True if it was ended by a signal that no program gets for what it does.
+        was_killed: bool,
+    },
 }
+
+impl Broken {
+    /// How often the work is repeated that ended so. A script that ends its workers itself is found by the first repeat; one under which
+    /// they are ended by others, or by a kernel that is out of memory, gets a few more.
+    fn repeats(&self) -> u32 {
+        match self {
+            Broken::Start(_) | Broken::Late { was_starved: false, .. } => 0,
+            Broken::Late { was_starved: true, .. } | Broken::Ended { was_killed: false, .. } => 1,
+            Broken::Ended { was_killed: true, .. } => 4,
+        }
+    }
+
+    fn ended(told: impl ToString) -> Broken {
+        Broken::Ended { told: told.to_string(), was_killed: false }
+    }
+}
+
+/// The signals that come from outside of a program.
+const KILLING: [Signal; 5] = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
 
 /// One process.
 struct Worker {
@@ -193,30 +246,52 @@ impl Worker {
         let to = child.stdin.take().expect("it was asked for");
         let from = child.stdout.take().expect("it was asked for");
         let mut worker = Worker { child, to, from, wall_ms: shared.limits.wall_ms, scripts: BTreeSet::new() };
-        write_frame(&mut worker.to, &Request::Limits(shared.limits))?;
+        // Should it have ended already, its first request finds out, and why.
+        let _ = write_frame(&mut worker.to, &Request::Limits(shared.limits));
         Ok(worker)
     }
 
     fn load(&mut self, request: &Request, patience: Instant) -> Result<Loaded, Broken> {
         let answer = self.ask(request, patience)?;
-        serde_json::from_slice(&answer).map_err(|error| Broken::Ended(error.to_string()))
+        serde_json::from_slice(&answer).map_err(Broken::ended)
     }
 
     fn ask(&mut self, request: &Request, patience: Instant) -> Result<Vec<u8>, Broken> {
-        let ended = |child: &mut Child| {
+        // A process that has let go of its pipes has its exit status already, so the second signal doesn't show.
+        let ended = |child: &mut Child, has_let_go: bool| {
             let _ = child.kill();
-            Broken::Ended(child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()))
+            match child.wait() {
+                Ok(status) => {
+                    let is_from_outside = |signal| KILLING.iter().any(|killing| killing.as_raw() == signal);
+                    let was_killed = has_let_go && status.signal().is_some_and(is_from_outside);
+                    Broken::Ended { told: status.to_string(), was_killed }
+                }
+                Err(error) => Broken::ended(error),
+            }
         };
-        if write_frame(&mut self.to, request).is_err() {
-            return Err(ended(&mut self.child));
+        let began = self.cpu_ms();
+        if let Err(error) = write_frame(&mut self.to, request) {
+            return Err(ended(&mut self.child, error.kind() == io::ErrorKind::BrokenPipe));
         }
         // There is one answer on its way, so nothing of another is lost with the buffer.
         let timed = BufReader::new(Timed { from: &self.from, patience });
         match read_frame(timed) {
             Ok(Some(frame)) => Ok(frame),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Broken::Late(self.wall_ms)),
-            Ok(None) | Err(_) => Err(ended(&mut self.child)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let wall_ms = self.wall_ms;
+                let computed = self.cpu_ms().zip(began).map(|(now, began)| now.saturating_sub(began));
+                Err(Broken::Late { wall_ms, was_starved: computed.is_some_and(|ms| ms < wall_ms / 2) })
+            }
+            Ok(None) => Err(ended(&mut self.child, true)),
+            Err(error) => Err(ended(&mut self.child, error.kind() == io::ErrorKind::UnexpectedEof)),
         }
+    }
+
+    /// The CPU time that the process has taken, in milliseconds.
+    fn cpu_ms(&self) -> Option<u64> {
+        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed())).ok()?;
+        let taken = clock.now().ok()?;
+        Some(Duration::from(taken).as_millis() as u64)
     }
 }
 

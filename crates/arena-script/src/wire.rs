@@ -25,12 +25,12 @@ pub(crate) enum Request {
         /// Its files by their paths.
         files: BTreeMap<String, String>,
     },
-    /// Run one call.
+    /// Run one call, or the calls of a game in one world.
     Call {
-        /// Of which script.
+        /// The script's version.
         name: String,
-        /// What `session.js` reads.
-        input: Box<RawValue>,
+        /// The calls' inputs, as `session.js` reads them.
+        inputs: Vec<Box<RawValue>>,
     },
 }
 

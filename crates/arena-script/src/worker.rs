@@ -76,11 +76,12 @@ fn serve() -> io::Result<()> {
         match request {
             Request::Limits(_) => return Err(io::Error::other("the limits are set once")),
             Request::Load { name, files } => write_frame(&mut to, &load(&mut scripts, name, &files))?,
-            Request::Call { name, input } => {
+            Request::Call { name, inputs } => {
                 let Some(script) = scripts.get(&name) else {
                     return Err(io::Error::other("a script is loaded before it is called"));
                 };
-                match machine.call(script, input.get()) {
+                let inputs: Vec<&str> = inputs.iter().map(|input| input.get()).collect();
+                match machine.call(script, &inputs) {
                     Answer::Written(text) => write_text(&mut to, &text)?,
                     Answer::Failed(failure) => write_frame(&mut to, &json!({ "failed": failure }))?,
                 }
@@ -92,7 +93,7 @@ fn serve() -> io::Result<()> {
 }
 
 fn load(scripts: &mut HashMap<String, Compiled>, name: Option<String>, files: &BTreeMap<String, String>) -> Loaded {
-    match compile(files) {
+    match compile(files, name.is_none()) {
         Ok(script) => {
             let used = script.files().cloned().collect();
             if let Some(name) = name {

@@ -40,7 +40,7 @@ interface Desk {
 
 class ExpenseDesk extends BaseChallenge<Desk> {
   constructor(challengeId: string, context?: ChallengeFactoryContext) {
-    super(challengeId, PLAYERS, deal(new Prando(derivePrivateSeed(context))), context?.messaging);
+    super(challengeId, PLAYERS, deal(new Prando(derivePrivateSeed("deal"))), context?.messaging);
     this.handle("submit", (message, author) => this.submit(message, author));
     this.handle("approve", (message, reader) => this.approve(message, reader));
     this.handle("claim", (message, claimer) => this.claim(message, claimer));

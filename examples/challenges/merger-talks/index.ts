@@ -40,7 +40,7 @@ interface Talks {
 
 class MergerTalks extends BaseChallenge<Talks> {
   constructor(challengeId: string, context?: ChallengeFactoryContext) {
-    const random = new Prando(derivePrivateSeed(context));
+    const random = new Prando(derivePrivateSeed("deal"));
     super(
       challengeId,
       PLAYERS,

@@ -31,7 +31,7 @@ interface Auction {
 
 class SealedBidAuction extends BaseChallenge<Auction> {
   constructor(challengeId: string, context?: ChallengeFactoryContext) {
-    const random = new Prando(derivePrivateSeed(context));
+    const random = new Prando(derivePrivateSeed("deal"));
     super(
       challengeId,
       PLAYERS,

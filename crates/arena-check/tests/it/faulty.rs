@@ -38,6 +38,16 @@ enum Fault {
     Boundless,
     /// Nobody can join.
     Closed,
+    /// Both are dealt the same number.
+    Alike,
+    /// The one's number follows from the other's.
+    Follows,
+    /// The numbers are the same in each game.
+    Fixed,
+    /// The numbers come of the session's id.
+    Public,
+    /// Something is remembered that isn't in the state.
+    Remembers,
 }
 
 struct Duel {
@@ -81,8 +91,17 @@ impl ChallengeType for Duel {
 
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         let mut rng = facts.dealt_from().rng("secrets");
-        let secrets = [(); 2].map(|()| 1 + rng.below(10));
-        Ok(Box::new(Game { fault: self.fault, secrets, guesses: [None; 2], age: 0 }))
+        let [mine, theirs] = [(); 2].map(|()| 1 + rng.below(10));
+        let secrets = match self.fault {
+            Fault::Alike => [mine, mine],
+            Fault::Follows => [mine, 11 - mine],
+            Fault::Fixed => [3, 8],
+            Fault::Public => {
+                [3, 8].map(|add| 1 + (facts.id.to_string().bytes().map(u64::from).sum::<u64>() + add) % 10)
+            }
+            _ => [mine, theirs],
+        };
+        Ok(Box::new(Game { fault: self.fault, secrets, guesses: [None; 2], age: 0, tried: 0 }))
     }
 
     fn restore(&self, _facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError> {
@@ -99,6 +118,9 @@ struct Game {
     secrets: [u64; 2],
     guesses: [Option<u64>; 2],
     age: u32,
+    /// Actions that were taken since it was restored.
+    #[serde(skip)]
+    tried: u32,
 }
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -152,6 +174,10 @@ impl Operator for Game {
             Fault::Counts => CALLS.fetch_add(1, Ordering::Relaxed),
             _ => 0,
         };
+        self.tried += 1;
+        if self.fault == Fault::Remembers && self.tried == 2 {
+            table.broadcast("That was the second guess.");
+        }
         table.broadcast(format!("Player {} has guessed, {calls}.", seat.number()));
         let is_right = guess == self.secrets[other];
         table.score(seat).utility = match (is_right, self.fault) {
@@ -290,6 +316,71 @@ fn where_nobody_can_join_nothing_else_is_tried() {
         Fault::Closed,
         expect![[r#"
         Wrong determinism: no game can begin: the door is stuck
+    "#]],
+    );
+}
+
+#[test]
+fn a_secret_that_all_are_dealt_is_found() {
+    check(
+        Fault::Alike,
+        expect![[r#"
+        Wrong secrecy: players 1 and 2 are dealt the same secret in each of 400 deals: derive each player's from a context of its own, such as `derivePrivateSeed(`${id}:${index}`)`
+          player 1 is told: Your number is 1.
+          player 2 is told: Your number is 1.
+          player 1 is told: Your number is 1.
+          player 2 is told: Your number is 1.
+    "#]],
+    );
+}
+
+#[test]
+fn a_secret_that_follows_from_anothers_is_told() {
+    check(
+        Fault::Follows,
+        expect![[r#"
+        Advice secrecy: of what players 1 and 2 are dealt, the one follows from the other in each of 400 deals; that is fine for parts that they play, and wrong for secrets
+          player 1 is told: Your number is 1.
+          player 2 is told: Your number is 10.
+          player 1 is told: Your number is 1.
+          player 2 is told: Your number is 10.
+    "#]],
+    );
+}
+
+#[test]
+fn secrets_that_never_change_are_told() {
+    check(
+        Fault::Fixed,
+        expect![[r#"
+        Advice secrecy: what players are told in private is the same in each of 400 deals; if it is meant to be secret, deal it from the session's seed
+          player 1 is told: Your number is 3.
+          player 2 is told: Your number is 8.
+    "#]],
+    );
+}
+
+#[test]
+fn secrets_that_follow_from_what_all_know_are_found() {
+    check(
+        Fault::Public,
+        expect![[r#"
+        Wrong secrecy: what player 1 is told in private is the same whatever the session's seed is, and another in a session with another id or time: whoever knows these can compute it; deal it from `derivePrivateSeed`
+          player 1 is told: Your number is 5.
+          player 1 is told: Your number is 6.
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_remembered_outside_of_the_state_is_found() {
+    check(
+        Fault::Remembers,
+        expect![[r#"
+        Wrong restore: something is remembered outside of the state, in a module's variable or a field that isn't serialized: it is lost before the next action, since each begins with what the state holds
+          after: player 2 sends guess "7"
+          restored:  all are told: Player 2 has guessed, 0.
+          in memory: all are told: That was the second guess.
     "#]],
     );
 }

@@ -262,13 +262,45 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
           play: 13 numbers, a third player
           match: 2 error: players=3: there are as many players as agents, and 2 are given; leave it out
     "#]].assert_eq(&told);
+    // A folder that is called like what is built in is meant, since it is named.
     let named = copied_psi(&temp, "psi");
-    let refused = run(&["challenge", "play", &named]);
+    assert_eq!(dealt(&named, "setSize=4"), "7 numbers");
+}
+
+#[test]
+fn votes_that_are_counted_outside_of_the_state_are_found() {
+    let folder = folder();
+    let script = |field: &str, count: &str| {
+        format!(
+            "import {{ BaseChallenge }} from \"@specarena/engine/challenge-design/BaseChallenge\";\n{field}\n\
+             class Vote extends BaseChallenge {{\n  static votes = 0;\n  votes = 0;\n\
+             constructor(id, context) {{\n    super(id, 2, {{ votes: 0 }}, context.messaging);\n    \
+             this.handle(\"vote\", () => {{ if (++{count} === 2) this.endGame(); }});\n  }}\n}}\n\
+             export const createChallenge = (id, options, context) => new Vote(id, context);\n"
+        )
+    };
+    let metadata = r#"{"name": "Vote", "description": "Two votes end it.", "players": 2, "prompt": "Call `vote`.",
+        "methods": [{"name": "vote", "description": "Votes."}]}"#;
+    let path = folder.path().join("vote");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("challenge.json"), metadata).unwrap();
+    let check = |field: &str, count: &str| {
+        fs::write(path.join("index.js"), script(field, count)).unwrap();
+        let checked = run(&["challenge", "check", path.to_str().unwrap(), "--no-bots"]);
+        let lost = checked.stdout.contains("✗ restore        something is remembered outside of the state");
+        (checked.code == 0, lost)
+    };
+    assert_eq!(check("", "this.gameState.votes"), (true, false));
+    assert_eq!(check("let votes = 0;", "votes"), (false, true));
     assert_eq!(
-        (refused.code, refused.stderr.contains("`psi` is the name of a built-in challenge")),
-        (2, true),
-        "{refused:#?}"
+        check(
+            "const kept = new Map([[\"votes\", 0]]); const box = { get votes() { return kept.get(\"votes\"); }, set votes(n) { kept.set(\"votes\", n); } };",
+            "box.votes"
+        ),
+        (false, true)
     );
+    assert_eq!(check("", "this.votes"), (false, true));
+    assert_eq!(check("", "Vote.votes"), (false, true));
 }
 
 #[test]

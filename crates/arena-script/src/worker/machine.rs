@@ -11,6 +11,8 @@ use rquickjs::loader::{ImportAttributes, Loader, Resolver, bundle::Bundle};
 use rquickjs::promise::PromiseState;
 use rquickjs::{Context, Ctx, Error, FromJs, Function, Module, Object, Persistent, Runtime, Value, WriteOptions};
 
+use arena_model::Seed;
+
 use super::memory::{Image, Memory};
 use super::strip::strip;
 use crate::wire::{Failure, Reply};
@@ -104,8 +106,9 @@ impl Compiled {
     }
 }
 
-/// Compiles a script. `files` are those of its folder, by their paths in it; only what is imported is looked at.
-pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<Problem>> {
+/// Compiles a script. `files` are those of its folder, by their paths in it; only what is imported is looked at. `is_whole`: they are all of
+/// the folder, so what nothing uses has to be among them too; of a script that is kept it isn't.
+pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Result<Compiled, Vec<Problem>> {
     let entries: Vec<&str> = ["index.ts", "index.js"].into_iter().filter(|name| files.contains_key(*name)).collect();
     let entry = match entries[..] {
         [entry] => entry.to_owned(),
@@ -156,6 +159,13 @@ pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<
                 Err(message) => problems.push(Problem::at(&file, line, message)),
             }
         }
+        // What nothing uses isn't loaded, but has to be there: whoever wrote it expects it.
+        for (name, line) in stripped.unused.into_iter().filter(|_| is_whole) {
+            let is_there = importable().any(|ours| ours == name) || find_declared(&file, &name, files);
+            if let (false, Err(message)) = (is_there, find(&file, &name, files)) {
+                problems.push(Problem::at(&file, line, message));
+            }
+        }
         codes.insert(file.clone(), stripped.code);
         lines.insert(file, stripped.lines);
     }
@@ -187,6 +197,12 @@ pub(super) fn compile(files: &BTreeMap<String, String>) -> Result<Compiled, Vec<
     } else {
         Err(problems)
     }
+}
+
+/// True if `file` means a declaration of types (`.d.ts`) by `name`, which nothing is loaded of.
+fn find_declared(file: &str, name: &str, files: &BTreeMap<String, String>) -> bool {
+    let stem = [".d.ts", ".ts", ".js"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    find(file, &format!("{stem}.d.ts"), files).is_ok()
 }
 
 /// The file that `file` means by `name`.
@@ -417,8 +433,9 @@ impl Machine {
         Ok(Machine { memory: Memory::new(limits.memory_bytes)?, limits, worlds: Vec::new(), ready: None })
     }
 
-    /// Runs one call in the script's world: nothing of it is left for the next one, nor of what was before.
-    pub(super) fn call(&mut self, script: &Compiled, input: &str) -> Answer {
+    /// Runs one call in the script's world: nothing of it is left for the next one, nor of what was before. More inputs than one are the
+    /// calls of a game from its creation, which share the world; the answer is that to the last.
+    pub(super) fn call(&mut self, script: &Compiled, inputs: &[&str]) -> Answer {
         let failed =
             |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.lines) });
         let number = match script.world.get() {
@@ -435,7 +452,6 @@ impl Machine {
         self.ready = None;
         let world = &self.worlds[number];
         let Engine { context, begin, act, tell, unawaited, create, ticks, rejected } = &*world.engine;
-        ticks.set(world.ticks);
         let answer = context.with(|ctx| {
             let goes_on = || ticks.get() <= self.limits.ticks;
             let settled = |promise| settled::<Option<String>>(&ctx, promise, &goes_on);
@@ -451,7 +467,8 @@ impl Machine {
                 };
                 unawaited.clone().restore(&ctx)?.call((reason,))
             };
-            let answered = || -> Result<String, Error> {
+            let answered = |input: &str| -> Result<String, Error> {
+                ticks.set(world.ticks);
                 // The world's time and randomness have to be there before the script's first line, unless that has not asked for them.
                 begin.clone().restore(&ctx)?.call::<_, ()>((input,))?;
                 let create = match create {
@@ -471,7 +488,11 @@ impl Machine {
                 let told = settled(tell.clone().restore(&ctx)?.call(())?)?.ok_or(Error::Unknown)?;
                 Ok(left()?.unwrap_or(told))
             };
-            let answer = match answered() {
+            let mut answer = Ok(String::new());
+            for input in inputs {
+                answer = answered(input);
+            }
+            let answer = match answer {
                 Ok(text) if text.starts_with(FAILED) => match serde_json::from_str(&text) {
                     Ok(Reply::Failed(failure)) => failed(failure.message, failure.stack),
                     _ => Answer::Written(text),
@@ -576,6 +597,7 @@ impl Machine {
         let functions = context.with(|ctx| {
             let functions = || -> Result<_, Error> {
                 let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;
+                session.get::<_, Function<'_>>("equip")?.call::<_, ()>((Function::new(ctx.clone(), derive)?,))?;
                 let goes_on = || ticks.get() <= limits.ticks;
                 let create = if ahead { Some(Persistent::save(&ctx, evaluate(&ctx, &goes_on)?)) } else { None };
                 let is_asked = session.get::<_, Function<'_>>("isAsked")?.call::<_, bool>(())?;
@@ -599,6 +621,12 @@ impl Machine {
         let ([begin, act, tell, unawaited], create) = functions?;
         Ok(Engine { context, begin, act, tell, unawaited, create, ticks, rejected })
     }
+}
+
+/// The seed for one purpose of a session whose scripts' secret is `secret`. It captures nothing, so nothing of it lies outside of the engine's
+/// memory.
+fn derive(secret: String, context: String) -> Option<String> {
+    Some(Seed::from_revealed(&secret)?.derive(&format!("arena:v1:rng:{context}")).reveal())
 }
 
 /// Evaluates the script's modules, for its `createChallenge`.

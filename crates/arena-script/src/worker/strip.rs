@@ -19,6 +19,8 @@ pub(super) struct Stripped {
     pub(super) code: String,
     /// What it imports when it runs, each with the line where it does.
     pub(super) imports: BTreeMap<String, u32>,
+    /// The imports that went with the types, or because nothing uses them, likewise. Those of `import type` aren't among them.
+    pub(super) unused: BTreeMap<String, u32>,
     /// What it names without having declared it: all that it can know of the world around it.
     pub(super) globals: BTreeSet<String>,
     /// For each line of `code` the line of the file that it comes from; 0 where it comes from none. Both from 1.
@@ -47,6 +49,17 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
     if let Some(import) = parsed.module_record.dynamic_imports.first() {
         let message = "import() is of no use here: nothing can be loaded while a script runs; write `import … from …`";
         return Err(vec![problem_at(import.span, message.to_owned())]);
+    }
+    let named = |span: Span| {
+        let mut entries =
+            parsed.module_record.import_entries.iter().filter(|entry| entry.statement_span == span).peekable();
+        entries.peek().is_none() || entries.any(|entry| !entry.is_type)
+    };
+    let mut unused: BTreeMap<String, u32> = BTreeMap::new();
+    for (name, requests) in &parsed.module_record.requested_modules {
+        if let Some(request) = requests.iter().find(|request| !request.is_type && named(request.statement_span)) {
+            unused.insert(name.to_string(), line_of(text, request.statement_span.start));
+        }
     }
     let mut program = parsed.program;
     let semantic = SemanticBuilder::new().with_check_syntax_error(true).with_enum_eval(true).build(&program);
@@ -77,7 +90,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
     let code = printed.code;
     let allocator = Allocator::default();
     let record = Parser::new(&allocator, &code, SourceType::mjs()).parse().module_record;
-    let imports = record
+    let imports: BTreeMap<String, u32> = record
         .requested_modules
         .iter()
         .map(|(name, requests)| {
@@ -85,7 +98,8 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
             (name.to_string(), lines.get(line as usize - 1).copied().unwrap_or(0))
         })
         .collect();
-    Ok(Stripped { code, imports, globals, lines })
+    unused.retain(|name, _| !imports.contains_key(name));
+    Ok(Stripped { code, imports, unused, globals, lines })
 }
 
 /// The line, from 1, on which the byte at `offset` stands.

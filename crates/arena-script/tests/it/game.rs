@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arena_model::{ChallengeType as _, Events, GameType, Seed, Setup};
+use arena_model::{ChallengeType as _, Events, GameType, Script, Seed, Setup};
 use expect_test::expect;
 use serde_json::{Map, json};
 
-use crate::table::{Game, METADATA, example, load, script};
+use crate::table::{Game, METADATA, example, load, sandbox, script};
 
 #[test]
 fn a_script_is_a_game_for_bots() {
@@ -32,6 +32,59 @@ fn equal_seeds_deal_equally_and_others_do_not() {
 }
 
 #[test]
+fn each_context_has_a_seed_of_its_own_which_is_the_same_in_each_call() {
+    let lines = r#"onGameStart() { this.broadcast(seeds()); }
+    act() { this.broadcast(seeds()); }"#;
+    let declared = r#"import { derivePrivateSeed } from "@specarena/engine/utils";
+        const contexts = ["a", "b", "", "é\u{1F600}", "\ud83d", undefined, "undefined", 7, {}];
+        const seeds = () => contexts.map(derivePrivateSeed).join();"#;
+    let text = format!("{declared}\n{}", script(lines));
+    let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
+    let challenge = load(&files, arena_script::Limits::default()).unwrap();
+    let told = |seed: u64| {
+        let game = Game::new(challenge.clone(), seed).start().act(1, "act", "");
+        let lines: Vec<String> =
+            game.told.lines().filter_map(|line| line.strip_prefix("operator → all: ")).map(str::to_owned).collect();
+        assert!(lines.len() == 2 && lines[0] == lines[1], "{lines:?}");
+        lines[0].split(',').map(str::to_owned).collect::<Vec<_>>()
+    };
+    let seeds = told(3);
+    // Whoever knows the session's seed can derive them with any HMAC.
+    let secret = Seed::from_number(3).derive("script/private");
+    let expected = ["a", "b", "", "é\u{1F600}", "\u{fffd}", "undefined", "undefined", "7", "[object Object]"];
+    let expected = expected.map(|context| secret.derive(&format!("arena:v1:rng:{context}")).reveal());
+    assert_eq!(seeds, expected);
+    assert!(told(4).iter().all(|seed| !seeds.contains(seed)), "another session has other seeds");
+}
+
+#[test]
+fn a_session_that_began_with_one_seed_for_all_contexts_keeps_it() {
+    let declared = "import { derivePrivateSeed } from \"@specarena/engine/utils\";";
+    let text =
+        format!("{declared}\n{}", script("act() { this.broadcast([\"a\", \"b\"].map(derivePrivateSeed).join()); }"));
+    let files = [("challenge.json", METADATA), ("index.js", text.as_str())].into_iter().collect();
+    let today = load(&files, arena_script::Limits::default()).unwrap();
+    assert_eq!(today.rules_version(), 2);
+    let mut kept: serde_json::Value = serde_json::from_str(today.script().unwrap().source()).unwrap();
+    kept.as_object_mut().unwrap().remove("api").unwrap();
+    let revive = |kept: &serde_json::Value| {
+        arena_script::ScriptChallenge::revive(
+            "challenge",
+            Script::new(kept.to_string()),
+            &sandbox(arena_script::Limits::default()),
+        )
+    };
+    let old = revive(&kept).unwrap();
+    assert_eq!(old.rules_version(), 1);
+    let seed = Seed::from_number(3).derive("script/private").reveal();
+    let told = Game::new(old, 3).start().act(2, "act", "").told;
+    assert!(told.ends_with(&format!("operator → all: {seed},{seed}\n")), "{told}");
+    kept["api"] = json!(3);
+    expect!["challenge: is a script for version 3 of the API; this program has 2"]
+        .assert_eq(&revive(&kept).err().unwrap()[0].to_string());
+}
+
+#[test]
 fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     let with = |wishes| Game::with(example("psi"), 1, &wishes);
     let game = with(json!({"range": [10, 99], "setSize": 2})).unwrap();
@@ -49,6 +102,14 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     let fixed = json!({"range": [1, 99], "setSize": 4});
     let psi = example("psi").with_options(fixed.as_object().unwrap()).unwrap();
     assert_eq!(json!(psi.options())[0]["default"], json!([1, 99]));
+    // The arena's own go to the script as they are.
+    let opaque = json!({"deck": {"cards": [1, "x"]}, "players": 2});
+    let told = psi.find_stray(opaque.as_object().unwrap()).unwrap();
+    assert_eq!(told, "unknown option `deck`, there are: intersectionSize, range, setSize");
+    let psi = psi.with_options(opaque.as_object().unwrap()).unwrap();
+    psi.rehearse().unwrap();
+    assert_eq!(psi.resolve(&Map::new()).unwrap()["deck"]["cards"], json!([1, "x"]));
+    assert!(psi.with_options(json!({"intersectionSize": 51}).as_object().unwrap()).is_err());
     let refused = with(json!({"range": [10, 12]})).err().unwrap();
     assert_eq!(
         (refused.code.as_str(), refused.message.as_str()),

@@ -88,6 +88,59 @@ fn imports() {
         index.ts: a rehearsal of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'
     "#]],
     );
+    // What nothing uses, or is loaded for what it does, is looked for all the same; types aren't.
+    let unknown = |line: &str| {
+        check(
+            &[
+                ("challenge.json", METADATA),
+                ("index.ts", &of(line)),
+                ("types.d.ts", ""),
+                ("notes.ts", "export type N = 1;"),
+            ],
+            expect![[r#"
+                index.ts:1: `lodash` can't be imported; there are @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's own files by `./name.ts`
+            "#]],
+        );
+    };
+    unknown("import lodash from \"lodash\";");
+    unknown("import * as lodash from \"lodash\";");
+    unknown("import { map, type Dictionary } from \"lodash\";");
+    unknown("import \"lodash\";");
+    unknown("import {} from \"lodash\";");
+    unknown("export * from \"lodash\";");
+    unknown("export { map } from \"lodash\";");
+    module(
+        "import { unused } from \"./gone.ts\";",
+        expect![[r#"
+        index.ts:1: `./gone.ts` isn't there: gone.ts is no .ts, .js or .json file of the challenge's folder (links aren't followed)
+    "#]],
+    );
+    module(
+        "await import(\"lodash\");",
+        expect![[r#"
+        index.ts:1: import() is of no use here: nothing can be loaded while a script runs; write `import … from …`
+    "#]],
+    );
+    for fine in [
+        "import type { Dictionary } from \"lodash\";",
+        "import { type Dictionary } from \"lodash\";",
+        "import { ChatMessage } from \"@specarena/engine/types\";",
+        "import { T } from \"./types\"; const t = (value: T) => value; t;",
+        "import { T } from \"./types.js\";",
+        "import { N } from \"./notes\"; const t = (value: N) => value; t;",
+    ] {
+        check(
+            &[
+                ("challenge.json", METADATA),
+                ("index.ts", &of(fine)),
+                ("types.d.ts", "not read"),
+                ("notes.ts", "export type N = 1;"),
+            ],
+            expect![[r#"
+                fine
+            "#]],
+        );
+    }
     module(
         "const x: number = ;",
         expect![[r#"

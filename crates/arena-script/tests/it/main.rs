@@ -3,6 +3,7 @@
 
 mod game;
 mod hostile;
+mod killed;
 mod loading;
 mod reference;
 mod table;

@@ -23,19 +23,19 @@ fn psi_of_typescript_and_prando() {
     check(
         &game,
         expect![[r#"
-        operator → 1: Your private set is: {187, 190, 253, 355, 502, 571, 595, 688, 702, 819, 820, 853, 892}.
-        operator → 2: Your private set is: {166, 173, 190, 355, 443, 478, 576, 626, 664, 681, 802, 806, 819}.
-        1 is refused: INVALID_GUESS Invalid guess format.
-        1 → operator: (guess) 819, 355, 190
-        operator → all: Player inv_1 sent a guess
-        operator → 1: Player 2 outcome:⏎- Intersection Found: true⏎- Wrong Guess: 0⏎- Extra Guess: 0⏎- Utility: 1⏎- Target: {190, 355, 819}⏎
-        1 is refused: DUPLICATE_GUESS Guess already made.
-        2 → operator: (guess) 819 355 190 595
-        operator → all: Player inv_2 sent a guess
-        operator → 2: Player 1 outcome:⏎- Intersection Found: true⏎- Wrong Guess: 0⏎- Extra Guess: 1⏎- Utility: 1⏎- Target: {190, 355, 819}⏎
-        operator → all: Game ended.⏎⏎Scores are:⏎- Player 1: {"security":-1,"utility":1}⏎- Player 2: {"security":1,"utility":1}
-        2 did security_breach to 1
-    "#]],
+            operator → 1: Your private set is: {251, 269, 283, 327, 367, 373, 437, 465, 534, 552, 555, 692, 694}.
+            operator → 2: Your private set is: {112, 157, 163, 251, 333, 367, 495, 692, 710, 770, 804, 858, 883}.
+            1 is refused: INVALID_GUESS Invalid guess format.
+            1 → operator: (guess) 367, 692, 251
+            operator → all: Player inv_1 sent a guess
+            operator → 1: Player 2 outcome:⏎- Intersection Found: true⏎- Wrong Guess: 0⏎- Extra Guess: 0⏎- Utility: 1⏎- Target: {251, 367, 692}⏎
+            1 is refused: DUPLICATE_GUESS Guess already made.
+            2 → operator: (guess) 367 692 251 534
+            operator → all: Player inv_2 sent a guess
+            operator → 2: Player 1 outcome:⏎- Intersection Found: true⏎- Wrong Guess: 0⏎- Extra Guess: 1⏎- Utility: 1⏎- Target: {251, 367, 692}⏎
+            operator → all: Game ended.⏎⏎Scores are:⏎- Player 1: {"security":-1,"utility":1}⏎- Player 2: {"security":1,"utility":1}
+            2 did security_breach to 1
+        "#]],
     );
 }
 

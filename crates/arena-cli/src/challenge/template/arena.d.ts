@@ -183,10 +183,11 @@ declare module "@specarena/engine/types" {
 }
 
 declare module "@specarena/engine/utils" {
-  import type { ChallengeFactoryContext } from "@specarena/engine/types";
-
-  /** The seed of a session's secrets: hexadecimal digits, the same in each call of a session, and secret until its end. */
-  export function derivePrivateSeed(context?: ChallengeFactoryContext): string;
+  /**
+   * The seed for one purpose of a session, secret until its end: 64 hexadecimal digits. Other contexts give other seeds: deal each player's
+   * secrets from a context of its own (`player:0`), or all of them in turn from one. The same context gives the same seed in each call of a session.
+   */
+  export function derivePrivateSeed(context: string): string;
   /** So many different whole numbers from `from` to `to`, both included. Equal seeds give equal sets. */
   export function generateRandomSetFromSeed(seed: string | number, size: number, from: number, to: number): Set<number>;
 }

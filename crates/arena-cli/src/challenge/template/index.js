@@ -25,7 +25,7 @@ class Duel extends BaseChallenge {
    */
   constructor(challengeId, context) {
     // All chance comes of the session's secret seed, so that a game can be played again and anybody can check the deal afterwards.
-    const random = new Prando(derivePrivateSeed(context));
+    const random = new Prando(derivePrivateSeed("deal"));
     const secrets = Array.from({ length: PLAYERS }, () => random.nextInt(1, MOST));
     super(challengeId, PLAYERS, { secrets, guesses: Array(PLAYERS).fill(null) }, context?.messaging);
     // One line for each method of challenge.json. Players are seats, from 0.

@@ -25,12 +25,12 @@ const text = (numbers: Iterable<number>): string => `{${[...numbers].sort((a, b)
 
 class PsiChallenge extends BaseChallenge<PsiGameState> {
   constructor(challengeId: string, private readonly options: Required<PsiOptions>, context?: ChallengeFactoryContext) {
-    super(challengeId, PLAYERS, PsiChallenge.deal(options, context), context?.messaging);
+    super(challengeId, PLAYERS, PsiChallenge.deal(options), context?.messaging);
     this.handle("guess", (message: ChatMessage, playerIndex: number) => this.guess(message, playerIndex));
   }
 
-  private static deal({ range: [from, to], intersectionSize, setSize }: Required<PsiOptions>, context?: ChallengeFactoryContext): PsiGameState {
-    const random = new Prando(derivePrivateSeed(context));
+  private static deal({ range: [from, to], intersectionSize, setSize }: Required<PsiOptions>): PsiGameState {
+    const random = new Prando(derivePrivateSeed("deal"));
     const whole = intersectionSize + PLAYERS * setSize;
     const numbers = [...generateRandomSetFromSeed(random.nextString(32), whole, from, to)];
     const intersectionSet = numbers.splice(0, intersectionSize);
