@@ -33,6 +33,9 @@ impl Default for PsiOptions {
 /// Most numbers in one set. Keeps the message that tells a player its set readable.
 const MAX_SET: usize = 10_000;
 
+/// Most numbers in one set of a session that anybody may create; whoever hosts the challenge may go further.
+const MAX_SET_OF_SESSION: usize = 1_000;
+
 /// One game of `psi`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -56,8 +59,16 @@ impl Rules for Psi {
             SettingRange::Wholes(0, u32::MAX as i64),
             "The least and the greatest number that may be in a set; there have to be enough in between for all sets.",
         ),
-        Setting::new("intersectionSize", SettingRange::Whole(0, MAX_SET as i64), "How many numbers are in all sets."),
-        Setting::new("setSize", SettingRange::Whole(0, MAX_SET as i64), "How many numbers each player has besides."),
+        Setting::new(
+            "intersectionSize",
+            SettingRange::Whole(0, MAX_SET_OF_SESSION as i64),
+            "How many numbers are in all sets.",
+        ),
+        Setting::new(
+            "setSize",
+            SettingRange::Whole(0, MAX_SET_OF_SESSION as i64),
+            "How many numbers each player has besides.",
+        ),
     ];
     type Options = PsiOptions;
 

@@ -374,6 +374,20 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         if !overrides.is_empty() {
             Self::parse(&options)?;
         }
+        // Anybody may create sessions, so the bounds that are told hold for them, also where whoever hosts the challenge may go further.
+        for setting in R::OVERRIDABLE {
+            let (Some(value), SettingRange::Whole(least, most)) = (overrides.get(setting.name), setting.range) else {
+                continue;
+            };
+            let hosted = self.options.get(setting.name).and_then(Value::as_i64).unwrap_or(most);
+            if value.as_i64().is_none_or(|value| value > most.max(hosted)) {
+                let name = setting.name;
+                return Err(OptionsError(format!(
+                    "{name} must be {least} to {} for a session, not {value}",
+                    most.max(hosted)
+                )));
+            }
+        }
         Ok(options)
     }
 
