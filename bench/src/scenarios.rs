@@ -1,5 +1,6 @@
 //! What is measured: a file per scenario, and the list of them.
 
+pub mod attacks;
 pub mod ceiling;
 pub mod coverage;
 pub mod fanout;
@@ -10,6 +11,7 @@ pub mod matches;
 pub mod mcp;
 pub mod memory;
 pub mod nodes;
+pub mod options;
 pub mod paced;
 pub mod plies;
 pub mod scaling;
@@ -83,6 +85,18 @@ pub const LIST: &[Scenario] = &[
         about: "players' requests while others send bad joins as fast as they can",
         in_all: true,
         run: flood::run,
+    },
+    Scenario {
+        name: "attacks",
+        about: "whole games while another address tries to take memory, connections or CPU",
+        in_all: true,
+        run: attacks::run,
+    },
+    Scenario {
+        name: "options",
+        about: "CPU of sessions with options at their extremes",
+        in_all: true,
+        run: options::run,
     },
     Scenario {
         name: "turns",

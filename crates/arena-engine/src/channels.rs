@@ -11,6 +11,9 @@ use crate::feed::{Posted, Snapshot, Tail};
 use crate::live::{Committed, LiveRef};
 use crate::request::EngineError;
 
+/// Bytes of text after which a read is long enough, where the caller names no other number.
+const READ_BYTES: usize = 1024 * 1024;
+
 /// Somebody watching a channel. Keeps the channel's session in memory.
 pub struct Subscription {
     engine: Engine,
@@ -27,10 +30,24 @@ impl Engine {
     /// # Errors
     /// If the store can't be read.
     pub async fn read(&self, channel: Channel, from: u64, limit: usize) -> Result<Snapshot, EngineError> {
+        self.read_within(channel, from, limit, READ_BYTES).await
+    }
+
+    /// [`Engine::read`] up to the message with which their texts come to `most_bytes`, as far as they come from the store.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn read_within(
+        &self,
+        channel: Channel,
+        from: u64,
+        limit: usize,
+        most_bytes: usize,
+    ) -> Result<Snapshot, EngineError> {
         match channel {
-            Channel::Invites => self.read_from(None, channel, from, limit).await,
+            Channel::Invites => self.read_from(None, channel, from, limit, most_bytes).await,
             Channel::Chat(id) | Channel::Operator(id) => match self.current(id).await? {
-                Some(live) => self.read_from(Some(&live), channel, from, limit).await,
+                Some(live) => self.read_from(Some(&live), channel, from, limit, most_bytes).await,
                 None => Ok(Snapshot { messages: Vec::new(), len: 0, session: None, removed: true }),
             },
         }
@@ -58,6 +75,7 @@ impl Engine {
         channel: Channel,
         from: u64,
         limit: usize,
+        most_bytes: usize,
     ) -> Result<Snapshot, EngineError> {
         match live {
             Some(live) => live.refresh(&self.inner.store).await?,
@@ -77,7 +95,7 @@ impl Engine {
                 // The store may know more than the snapshot by now; more than it said would be news from the future.
                 let limit = limit.min(usize::try_from(snapshot.len + 1 - from.max(1)).unwrap_or(usize::MAX));
                 let no = live.map(|live| live.no);
-                let messages = self.inner.store.list_messages(no, channel, from, limit).await?;
+                let messages = self.inner.store.list_messages_within(no, channel, from, limit, most_bytes).await?;
                 messages.into_iter().map(|message| Arc::new(Posted::new(message))).collect()
             }
         };
@@ -104,7 +122,15 @@ impl Subscription {
     /// # Errors
     /// If the store can't be read.
     pub async fn read(&self, from: u64, limit: usize) -> Result<Snapshot, EngineError> {
-        self.engine.read_from(self.live.as_ref(), self.channel, from, limit).await
+        self.read_within(from, limit, READ_BYTES).await
+    }
+
+    /// [`Subscription::read`] up to the message with which their texts come to `most_bytes`, as far as they come from the store.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn read_within(&self, from: u64, limit: usize, most_bytes: usize) -> Result<Snapshot, EngineError> {
+        self.engine.read_from(self.live.as_ref(), self.channel, from, limit, most_bytes).await
     }
 
     /// How many watch the session, or the public channel, this one included; each of a session's two channels counts by itself.

@@ -21,7 +21,7 @@ use crate::environment::Environment;
 use crate::feed::Tail;
 use crate::following::Following;
 use crate::freshness::Freshness;
-use crate::live::{Live, LiveRef, LiveSessions};
+use crate::live::{LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 
 /// For how long a decision is taken anew when others are faster, before the caller is told to come again. A node that is faster
@@ -96,9 +96,10 @@ impl Engine {
     ) -> Result<Engine, StoreError> {
         let public_len = store.public_len().await?;
         let last = store.list_messages(None, Channel::Invites, public_len.max(1), 1).await?;
+        let live = LiveSessions::new();
         let public = PublicChannel {
             posting: tokio::sync::Mutex::new(()),
-            tail: RwLock::new(Tail::of_len(public_len)),
+            tail: RwLock::new(Tail::of_len(public_len, live.tails().clone())),
             last_at: AtomicI64::new(last.last().map_or(0, |last| last.at.0)),
             freshness: Freshness::default(),
             changed: watch::Sender::new(0),
@@ -121,7 +122,7 @@ impl Engine {
             catalogue: Catalogue::new(challenges, revive),
             limits,
             environment,
-            live: LiveSessions::new(),
+            live,
             public,
             following: Following::default(),
             next_look: AtomicI64::new(i64::MAX),
@@ -408,7 +409,7 @@ impl Inner {
                 };
                 let session = *session;
                 let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
-                self.live.insert(id, Live::new(stored));
+                self.live.insert(id, stored);
                 self.reschedule(wake_at);
                 Ok(body)
             }

@@ -1,6 +1,7 @@
 //! Channels as readers see them: committed messages, the latest in memory, the others in the store.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arena_model::{ChatMessage, Session, Viewer, redact};
@@ -13,12 +14,29 @@ const TAIL: (usize, usize) = (64, 32 * 1024);
 /// watchers of a busy channel that would cost more than everything else.
 const WATCHED_TAIL: (usize, usize) = (4096, 1024 * 1024);
 
+/// Bytes that the tails of all channels may take together. Beyond that only small ones are kept, and none beyond twice as much.
+const ALL_TAILS: usize = 64 * 1024 * 1024;
+
+/// The bytes that the tails of all channels take together. Clones are handles to the same count.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TailBytes(Arc<AtomicUsize>);
+
 /// A committed message, with the JSON that viewers get of it once somebody asked for it.
 #[derive(Debug)]
 pub struct Posted {
     message: ChatMessage,
     readable: OnceLock<Bytes>,
     redacted: OnceLock<Bytes>,
+}
+
+/// The bytes that a message takes in memory at most: its text, and its JSON once a viewer asks for it.
+fn weight(message: &ChatMessage) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 2,
+        0..=0x1f => 6,
+        _ => 1,
+    };
+    256 + message.content.len() + message.content.bytes().map(escaped).sum::<usize>()
 }
 
 impl Posted {
@@ -43,14 +61,25 @@ impl Posted {
 #[derive(Debug)]
 pub(crate) struct Tail {
     len: u64,
-    recent: VecDeque<Arc<Posted>>,
+    /// Each with its weight.
+    recent: VecDeque<(Arc<Posted>, usize)>,
+    /// Bytes of the texts.
     bytes: usize,
+    /// What all take in memory.
+    weight: usize,
+    all: TailBytes,
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.weight, Ordering::Relaxed);
+    }
 }
 
 impl Tail {
     /// A channel of which `len` messages stand in the store.
-    pub(crate) fn of_len(len: u64) -> Tail {
-        Tail { len, recent: VecDeque::new(), bytes: 0 }
+    pub(crate) fn of_len(len: u64, all: TailBytes) -> Tail {
+        Tail { len, recent: VecDeque::new(), bytes: 0, weight: 0, all }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -59,16 +88,30 @@ impl Tail {
 
     /// Takes in the next message; `watched` says whether somebody is watching.
     pub(crate) fn push(&mut self, message: ChatMessage, watched: bool) {
-        let (most_messages, most_bytes) = if watched { WATCHED_TAIL } else { TAIL };
+        let all = self.all.0.load(Ordering::Relaxed);
+        let (most_messages, most_bytes) = match all {
+            0..ALL_TAILS if watched => WATCHED_TAIL,
+            0..ALL_TAILS => TAIL,
+            _ if all < 2 * ALL_TAILS => (TAIL.0, TAIL.1 / 8),
+            _ => (0, 0),
+        };
         debug_assert_eq!(message.index, self.len + 1, "channels have no gaps");
         self.len = message.index;
         self.bytes += message.content.len();
-        self.recent.push_back(Arc::new(Posted::new(message)));
-        while self.recent.len() > most_messages || (self.bytes > most_bytes && self.recent.len() > 1) {
-            if let Some(old) = self.recent.pop_front() {
-                self.bytes -= old.message.content.len();
-            }
+        let weight = weight(&message);
+        self.weight += weight;
+        self.all.0.fetch_add(weight, Ordering::Relaxed);
+        self.recent.push_back((Arc::new(Posted::new(message)), weight));
+        while self.recent.len() > most_messages || self.bytes > most_bytes {
+            let Some((old, weight)) = self.recent.pop_front() else { break };
+            self.bytes -= old.message.content.len();
+            self.lighten(weight);
         }
+    }
+
+    fn lighten(&mut self, weight: usize) {
+        self.weight -= weight;
+        self.all.0.fetch_sub(weight, Ordering::Relaxed);
     }
 
     /// Takes in that the channel is as long as this in the store, and what follows there on what is known, as far as it was read. If
@@ -81,13 +124,16 @@ impl Tail {
         if follows && news.last().is_some_and(|last| last.index == len) {
             news.into_iter().for_each(|message| self.push(message, true));
         } else if len != self.len {
-            *self = Tail::of_len(len);
+            self.forget();
+            self.len = len;
         }
     }
 
     /// Lets go of all messages: whoever reads next finds them in the store, as they are there now.
     pub(crate) fn forget(&mut self) {
-        *self = Tail::of_len(self.len);
+        self.recent.clear();
+        self.bytes = 0;
+        self.lighten(self.weight);
     }
 
     /// Messages from index `from` on, at most `limit`; `None` if some of them are only in the store.
@@ -98,7 +144,7 @@ impl Tail {
         }
         let first = self.len + 1 - self.recent.len() as u64;
         let skip = usize::try_from(from.checked_sub(first)?).ok()?;
-        Some(self.recent.iter().skip(skip).take(limit).cloned().collect())
+        Some(self.recent.iter().skip(skip).take(limit).map(|(posted, _)| Arc::clone(posted)).collect())
     }
 }
 
@@ -146,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_tail_knows_what_it_does_not_hold() {
-        let mut tail = Tail::of_len(10);
+        let mut tail = Tail::of_len(10, TailBytes::default());
         assert_eq!(indexes(&tail, 11, 9), Some(vec![]));
         assert_eq!(indexes(&tail, 10, 9), None);
         for index in 11..=100 {
@@ -161,17 +207,41 @@ mod tests {
 
     #[test]
     fn a_tail_of_large_messages_is_short() {
-        let mut tail = Tail::of_len(0);
+        let mut tail = Tail::of_len(0, TailBytes::default());
         for index in 1..=10 {
             tail.push(message(index, 20 * 1024), false);
         }
         assert_eq!(indexes(&tail, 10, 9), Some(vec![10]));
         assert_eq!(indexes(&tail, 9, 9), None);
+        tail.push(message(11, TAIL.1 + 1), false);
+        assert_eq!((indexes(&tail, 11, 9), indexes(&tail, 12, 9)), (None, Some(vec![])));
+        tail.push(message(12, 1), false);
+        assert_eq!(indexes(&tail, 12, 9), Some(vec![12]));
+    }
+
+    #[test]
+    fn all_tails_together_are_bounded_however_many_are_watched() {
+        let all = TailBytes::default();
+        let mut tails: Vec<Tail> = (0..20).map(|_| Tail::of_len(0, all.clone())).collect();
+        for tail in &mut tails {
+            // Control characters take six bytes in JSON.
+            let message = ChatMessage { content: "\u{1}".repeat(WATCHED_TAIL.1), ..message(1, 0) };
+            tail.push(message, true);
+        }
+        let held = all.0.load(Ordering::Relaxed);
+        assert!((ALL_TAILS..ALL_TAILS + 7 * WATCHED_TAIL.1 + 256).contains(&held), "{held}");
+        for index in 2..=20 {
+            tails.iter_mut().for_each(|tail| tail.push(message(index, TAIL.1), true));
+        }
+        let held = all.0.load(Ordering::Relaxed);
+        assert!(held < 2 * ALL_TAILS + 3 * TAIL.1, "{held}");
+        drop(tails);
+        assert_eq!(all.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn a_watched_tail_is_long() {
-        let mut tail = Tail::of_len(0);
+        let mut tail = Tail::of_len(0, TailBytes::default());
         for index in 1..=1000 {
             tail.push(message(index, 1), true);
         }

@@ -9,7 +9,7 @@ use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
 
-use crate::feed::Tail;
+use crate::feed::{Tail, TailBytes};
 use crate::freshness::{Freshness, Look};
 
 /// Most messages that are read into memory when a channel that somebody watches turns out to have grown elsewhere. Who needs more
@@ -42,12 +42,12 @@ pub(crate) struct Committed {
 }
 
 impl Committed {
-    fn of(stored: StoredSession) -> (SessionNo, Committed) {
+    fn of(stored: StoredSession, tails: &TailBytes) -> (SessionNo, Committed) {
         let StoredSession { no, session, chat_len, operator_len, last_activity } = stored;
         let committed = Committed {
             session: Arc::new(session),
-            chat: Tail::of_len(chat_len),
-            operator: Tail::of_len(operator_len),
+            chat: Tail::of_len(chat_len, tails.clone()),
+            operator: Tail::of_len(operator_len, tails.clone()),
             last_activity,
             removed: false,
         };
@@ -68,8 +68,8 @@ impl Committed {
 }
 
 impl Live {
-    pub(crate) fn new(stored: StoredSession) -> Live {
-        let (no, committed) = Committed::of(stored);
+    fn new(stored: StoredSession, tails: &TailBytes) -> Live {
+        let (no, committed) = Committed::of(stored, tails);
         Live {
             no,
             deciding: tokio::sync::Mutex::new(()),
@@ -166,6 +166,7 @@ pub(crate) struct LiveSessions {
     shards: Vec<Mutex<Shard>>,
     /// Whose invites the latest ones are, so that joining a new session doesn't ask the store.
     invites: Mutex<LruCache<InviteCode, SessionId>>,
+    tails: TailBytes,
 }
 
 struct Shard {
@@ -226,7 +227,12 @@ impl LiveSessions {
     pub(crate) fn new() -> LiveSessions {
         let shard = || Mutex::new(Shard { all: HashMap::new(), kept: LruCache::new(KEPT / SHARDS), sweep_at: KEPT });
         let invites = Mutex::new(LruCache::new(2 * KEPT));
-        LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect(), invites }
+        LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect(), invites, tails: TailBytes::default() }
+    }
+
+    /// The count of what tails take in memory.
+    pub(crate) fn tails(&self) -> &TailBytes {
+        &self.tails
     }
 
     fn shard(&self, id: SessionId) -> &Mutex<Shard> {
@@ -239,7 +245,7 @@ impl LiveSessions {
         let slot = self.shard(id).lock().slot(id);
         let loaded = slot.live.get_or_try_init(|| async {
             let stored = store.find_session(id).await.map_err(Some)?;
-            stored.map(Live::new).ok_or(None)
+            stored.map(|stored| Live::new(stored, &self.tails)).ok_or(None)
         });
         match loaded.await {
             Ok(_) => Ok(Some(LiveRef(slot))),
@@ -267,7 +273,8 @@ impl LiveSessions {
     }
 
     /// Takes a session in that was just created.
-    pub(crate) fn insert(&self, id: SessionId, live: Live) {
+    pub(crate) fn insert(&self, id: SessionId, stored: StoredSession) {
+        let live = Live::new(stored, &self.tails);
         {
             let mut invites = self.invites.lock();
             for &invite in &live.committed.read().session.facts.invites {

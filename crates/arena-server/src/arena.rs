@@ -7,6 +7,7 @@ use arena_engine::Engine;
 use tokio::sync::watch;
 
 use crate::auth::Auth;
+use crate::connections::Connections;
 use crate::house::House;
 use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     /// Set where there are opponents for whoever asks.
     pub(crate) house: OnceLock<House>,
     pub(crate) rates: Rates,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) metrics: Metrics,
     /// Made when it is first asked for.
     pub(crate) description: OnceLock<Description>,
@@ -54,7 +56,8 @@ impl Arena {
         tournaments: Option<Tournaments>,
     ) -> Arena {
         let rates = Rates::new(&settings.limits);
-        let metrics = Metrics::new(engine.clone());
+        let connections = Arc::new(Connections::new(&settings.limits, settings.limits.connections));
+        let metrics = Metrics::new(engine.clone(), Arc::clone(&connections));
         Arena(Arc::new(Shared {
             engine,
             settings,
@@ -62,6 +65,7 @@ impl Arena {
             tournaments,
             house: OnceLock::new(),
             rates,
+            connections,
             metrics,
             description: OnceLock::new(),
             draining: AtomicBool::new(false),

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::identity::{bearer, unauthenticated};
+use crate::rates::household;
 
 /// Who asks for something to be made, changed or told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Authority {
         match self {
             Authority::Administrator(_) => "administrator".to_owned(),
             Authority::Owner => "owner".to_owned(),
-            Authority::Nobody => address.map(|address| address.to_string()).unwrap_or_default(),
+            Authority::Nobody => address.map(|address| household(address).to_string()).unwrap_or_default(),
         }
     }
 

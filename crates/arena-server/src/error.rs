@@ -53,6 +53,11 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
     }
 
+    /// The server has no room for this at the moment.
+    pub(crate) fn busy(message: &str) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SERVER_BUSY", message).retry_after(Duration::from_secs(1))
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

@@ -34,8 +34,9 @@ use rmcp::{RoleServer, ServerHandler};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::{ApiError, ApiResult, Refusal};
-use crate::request::read_body;
+use crate::request::{BodyLimit, JSON_WEIGHT, read_body};
 use call::Caller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
@@ -194,7 +195,8 @@ impl Endpoint {
             return Err(refusal(StatusCode::NOT_ACCEPTABLE, "the answer is JSON, and Accept must allow for it"));
         }
         let limits = &self.arena.settings.limits;
-        let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
+        let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
+        let body = read_body(body, limit, limits, Line::of(&parts.extensions).as_ref()).await?;
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }

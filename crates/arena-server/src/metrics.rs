@@ -1,5 +1,6 @@
 //! What Prometheus is told: requests by route, how long they took, sessions by status, who is watching.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use crate::connections::Connections;
 
 /// Upper bounds of the buckets of request durations, in seconds: from what a read takes to what a long poll may.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 5.0, 60.0];
@@ -38,6 +41,8 @@ pub(crate) struct Metrics {
     pub(crate) subscribers: Gauge,
     /// Open connections.
     pub(crate) connections: Gauge,
+    /// Connections that were refused because there are too many.
+    pub(crate) refused_connections: Counter<u64, AtomicU64>,
     /// Requests that have come and aren't answered yet, long polls among them.
     pub(crate) in_flight: Gauge,
 }
@@ -59,19 +64,23 @@ impl Drop for Counted {
 }
 
 impl Metrics {
-    pub(crate) fn new(engine: Engine) -> Metrics {
+    pub(crate) fn new(engine: Engine, open: Arc<Connections>) -> Metrics {
         let mut registry = Registry::with_prefix("arena");
         let requests = Family::default();
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
         let subscribers = Gauge::default();
         let (connections, in_flight) = (Gauge::default(), Gauge::default());
+        let refused_connections = Counter::default();
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register("http_request_seconds", "Time to the first byte of the answer", seconds.clone());
         registry.register("stream_subscribers", "Open event streams", subscribers.clone());
         registry.register("connections", "Open connections", connections.clone());
         registry.register("http_in_flight", "Requests that aren't answered yet", in_flight.clone());
+        let refused = "Connections refused because there were too many";
+        registry.register("refused_connections", refused, refused_connections.clone());
+        registry.register_collector(Box::new(Waiting(open)));
         registry.register_collector(Box::new(Sessions(engine)));
-        Metrics { registry, requests, seconds, subscribers, connections, in_flight }
+        Metrics { registry, requests, seconds, subscribers, connections, refused_connections, in_flight }
     }
 
     /// Counts an answer.
@@ -86,6 +95,18 @@ impl Metrics {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
+    }
+}
+
+/// Counts the bytes that wait for slow clients, when it is asked.
+#[derive(Debug)]
+struct Waiting(Arc<Connections>);
+
+impl Collector for Waiting {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let bytes = ConstGauge::new(i64::try_from(self.0.memory().held()).unwrap_or(i64::MAX));
+        let help = "Bytes of large answers and requests that wait in memory for slow clients";
+        bytes.encode(encoder.encode_descriptor("waiting_bytes", help, None, bytes.metric_type())?)
     }
 }
 

@@ -13,7 +13,7 @@ use utoipa::openapi::path::Paths;
 use utoipa::openapi::{ComponentsBuilder, RefOr, Schema};
 
 use crate::error::Refusal;
-pub(crate) use parts::{OnceKey, Paging, Part, Sender};
+pub(crate) use parts::{CreationKey, OnceKey, Paging, Part, Sender};
 
 /// Stands where the address of the server belongs, which only the asker knows.
 const BASE: &str = "{{BASE}}";

@@ -115,7 +115,7 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
 }
 
 /// An IPv6 customer has a /64 of addresses to ask from; they count as one.
-fn household(address: IpAddr) -> IpAddr {
+pub(crate) fn household(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from(u128::from(v6) & !u128::from(u64::MAX))),
         v4 => v4,

@@ -6,19 +6,24 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use arena_engine::{Administrator, Once};
+use arena_model::InviteCode;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
 use crate::identity::{Caller, Claim, NAMES_OF_SESSIONS};
+use crate::memory::{FREE, Held, busy};
+use crate::rates::household;
 use crate::settings::LimitSettings;
 
 /// Where a request came from; the connection puts it in.
@@ -32,6 +37,8 @@ pub(crate) struct Get {
     pub(crate) headers: HeaderMap,
     /// Where it came from; unknown only in tests that call the router without a socket.
     pub(crate) address: Option<IpAddr>,
+    /// The connection that it came by; unknown as the address is.
+    pub(crate) line: Option<Line>,
     params: Vec<(String, String)>,
 }
 
@@ -41,6 +48,7 @@ pub(crate) struct Post {
     pub(crate) headers: HeaderMap,
     /// Where it came from; unknown only in tests that call the router without a socket.
     pub(crate) address: Option<IpAddr>,
+    line: Option<Line>,
     /// Nothing if there was no body.
     fields: Option<Fields>,
     path: String,
@@ -55,9 +63,10 @@ impl FromRequestParts<Arena> for Get {
     async fn from_request_parts(parts: &mut Parts, arena: &Arena) -> Result<Self, ApiError> {
         let address = admit(&parts.extensions, arena)?;
         let params = path_params(parts).await?;
+        let line = Line::of(&parts.extensions);
         let query = Query::parse(&parts.uri)?;
         let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
-        Ok(Get { uri, query, headers, address, params })
+        Ok(Get { uri, query, headers, address, line, params })
     }
 }
 
@@ -71,11 +80,38 @@ impl Get {
     /// # Errors
     /// In authentication mode, if a key came along that isn't for it; see [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena, name: &str) -> ApiResult<Caller<'_>> {
-        match &arena.auth {
-            None => Ok(Caller::named(self.query.identity())),
-            Some(auth) => auth.identify(&arena.engine, Claim::new(&self.headers, &self.query).about([name])).await,
-        }
+        let caller = match &arena.auth {
+            None => Caller::named(self.query.identity()),
+            Some(auth) => auth.identify(&arena.engine, Claim::new(&self.headers, &self.query).about([name])).await?,
+        };
+        introduce(arena, self.line.as_ref(), &caller).await?;
+        Ok(caller)
     }
+
+    /// False on a connection of the reserve whose caller hasn't shown a seat: nothing there waits.
+    pub(crate) fn may_wait(&self) -> bool {
+        !self.line.as_ref().is_some_and(|line| line.connection.is_brief())
+    }
+}
+
+/// Notes on the connection that its caller holds a seat: such connections aren't closed to make room.
+async fn introduce(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) -> ApiResult<()> {
+    let Some(line) = line.filter(|line| !line.connection.is_known()) else { return Ok(()) };
+    let holds_a_seat = match caller {
+        Caller::Nobody => false,
+        Caller::Seated { .. } => true,
+        Caller::Named(name) => match name.parse::<InviteCode>() {
+            Ok(invite) => {
+                let session = arena.engine.find_invited(invite).await?;
+                session.is_some_and(|session| session.seat_of(invite).is_some())
+            }
+            Err(_) => false,
+        },
+    };
+    if holds_a_seat {
+        line.connection.know();
+    }
+    Ok(())
 }
 
 impl FromRequest<Arena> for Post {
@@ -88,7 +124,9 @@ impl FromRequest<Arena> for Post {
         let query = Query::parse(&parts.uri)?;
         let key = idempotency_key(&parts.headers)?;
         let limits = &arena.settings.limits;
-        let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
+        let line = Line::of(&parts.extensions);
+        let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
+        let body = read_body(body, limit, limits, line.as_ref()).await?;
         if parts.extensions.get::<Administrator>().is_none() {
             arena.rates.admit_body(address, body.len())?;
         }
@@ -98,7 +136,7 @@ impl FromRequest<Arena> for Post {
             fields.find_text("from")?;
         }
         let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
-        Ok(Post { query, headers: parts.headers, address, fields, path, params, key, body })
+        Ok(Post { query, headers: parts.headers, address, line, fields, path, params, key, body })
     }
 }
 
@@ -138,14 +176,20 @@ impl Post {
     /// If `from` isn't a text; in authentication mode, if a key came along that isn't for that session, see
     /// [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena) -> ApiResult<Caller<'_>> {
-        let Some(auth) = &arena.auth else { return Ok(Caller::named(self.claimed()?)) };
+        let Some(auth) = &arena.auth else {
+            let caller = Caller::named(self.claimed()?);
+            introduce(arena, self.line.as_ref(), &caller).await?;
+            return Ok(caller);
+        };
         let mut claim = Claim::new(&self.headers, &self.query);
         if let Some(fields) = &self.fields {
             for name in NAMES_OF_SESSIONS {
                 claim = claim.about(fields.find_text(name)?);
             }
         }
-        auth.identify(&arena.engine, claim).await
+        let caller = auth.identify(&arena.engine, claim).await?;
+        introduce(arena, self.line.as_ref(), &caller).await?;
+        Ok(caller)
     }
 
     /// What makes the request happen only once, if it carries an `Idempotency-Key`. Keys of different scopes, such as
@@ -154,18 +198,70 @@ impl Post {
         Some(once(&self.path, scope, self.key.as_ref()?, &self.body))
     }
 
-    /// [`Post::once`] for what anybody may ask for and is no session's, so that session keys don't count. In standalone mode
-    /// `from` tells callers apart.
+    /// [`Post::once`] for a write of `caller`. Spectators choose their names, so their addresses tell them apart as well.
+    pub(crate) fn once_by(&self, caller: &Caller<'_>) -> Option<Once> {
+        match caller {
+            Caller::Named(name) if name.parse::<InviteCode>().is_err() => self.once(&stranger(name, self.address)),
+            player => self.once(&player.scope()),
+        }
+    }
+
+    /// [`Post::once`] for a write to `subject`, such as an invite, that needs no seat. In standalone mode `from` tells callers apart.
     ///
     /// # Errors
     /// If `from` matters and isn't a text.
-    pub(crate) fn once_for_anybody(&self, arena: &Arena) -> ApiResult<Option<Once>> {
-        let from = match &arena.auth {
-            None if self.key.is_some() => self.claimed()?,
-            _ => None,
-        };
-        Ok(self.once(&Caller::named(from).scope()))
+    pub(crate) fn once_about(&self, arena: &Arena, subject: &str) -> ApiResult<Option<Once>> {
+        let from = self.name_of_stranger(arena)?;
+        Ok(self.once(&format!("about\0{subject}\0{from}")))
     }
+
+    /// [`Post::once`] for a request that creates a session. The stored answer holds the invites, so a caller is given it only with a key that
+    /// others can't guess, from the same address and under the same name.
+    ///
+    /// # Errors
+    /// If the key is too short, or `from` matters and isn't a text.
+    pub(crate) fn once_creating(&self, arena: &Arena) -> ApiResult<Option<Once>> {
+        self.check_unguessable()?;
+        let from = self.name_of_stranger(arena)?;
+        Ok(self.once(&stranger(from, self.address)))
+    }
+
+    /// Checks that others can't guess the `Idempotency-Key`, if there is one: the answer to a repetition holds something secret.
+    ///
+    /// # Errors
+    /// If it is too short.
+    pub(crate) fn check_unguessable(&self) -> ApiResult<()> {
+        check_unguessable(self.key.as_deref())
+    }
+
+    /// `from` in standalone mode, where it tells apart callers without a seat.
+    fn name_of_stranger(&self, arena: &Arena) -> ApiResult<&str> {
+        match &arena.auth {
+            None if self.key.is_some() => Ok(self.claimed()?.unwrap_or_default()),
+            _ => Ok(""),
+        }
+    }
+}
+
+/// The scope of a caller without a seat. The zero characters keep it apart from every scope of players, and from those that earlier versions have
+/// stored.
+fn stranger(name: &str, address: Option<IpAddr>) -> String {
+    let address = address.map(|address| household(address).to_string()).unwrap_or_default();
+    format!("stranger\0{name}\0{address}")
+}
+
+/// Fewest characters of an `Idempotency-Key` whose stored answer holds something secret.
+pub(crate) const UNGUESSABLE: usize = 16;
+
+fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
+    if key.is_none_or(|key| key.len() >= UNGUESSABLE) {
+        return Ok(());
+    }
+    let text = format!(
+        "Idempotency-Key must be {UNGUESSABLE} to 255 characters here, since the answer is given to every caller that repeats it: send \
+         a key that others can't guess, such as a UUID"
+    );
+    Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
 }
 
 /// What makes a request happen only once that came with this `Idempotency-Key`.
@@ -186,6 +282,7 @@ pub(crate) struct Upload {
     pub(crate) address: Option<IpAddr>,
     path_and_query: String,
     key: Option<String>,
+    line: Option<Line>,
     body: Body,
 }
 
@@ -199,11 +296,20 @@ impl FromRequest<Arena> for Upload {
         let key = idempotency_key(&parts.headers)?;
         // What the query says belongs to what is asked for.
         let path_and_query = parts.uri.to_string().replacen("/api/v1/", "/api/", 1);
-        Ok(Upload { query, headers: parts.headers, address, path_and_query, key, body })
+        let line = Line::of(&parts.extensions);
+        Ok(Upload { query, headers: parts.headers, address, path_and_query, key, line, body })
     }
 }
 
 impl Upload {
+    /// [`Post::check_unguessable`], before the body is read.
+    ///
+    /// # Errors
+    /// If the key is too short.
+    pub(crate) fn check_unguessable(&self) -> ApiResult<()> {
+        check_unguessable(self.key.as_deref())
+    }
+
     /// Its body, and what makes it happen only once: keys of different scopes are different keys. `limit` is in bytes, and
     /// `limited_by` the setting that says so.
     ///
@@ -216,36 +322,72 @@ impl Upload {
         limits: &LimitSettings,
         scope: &str,
     ) -> ApiResult<(Bytes, Option<Once>)> {
-        let body = read_body(self.body, limit, limited_by, limits).await?;
+        let limit = BodyLimit { bytes: limit, setting: limited_by, weight: 1 };
+        let body = read_body(self.body, limit, limits, self.line.as_ref()).await?;
         let once = self.key.map(|key| once(&self.path_and_query, scope, &key, &body));
         Ok((body, once))
     }
 }
 
-/// The whole body of a request, of at most `limit` bytes, as the setting `limited_by` says.
+/// Bytes that a byte of JSON takes at most while it is read: `[[],[],…` becomes a value of 32 bytes for each three.
+pub(crate) const JSON_WEIGHT: usize = 16;
+
+/// The size that a body may have.
+pub(crate) struct BodyLimit<'s> {
+    pub(crate) bytes: usize,
+    /// The setting that says so.
+    pub(crate) setting: &'s str,
+    /// Bytes of memory that each byte counts for.
+    pub(crate) weight: usize,
+}
+
+/// The whole body of a request. What is longer than a connection may always have takes room until the last handle to it is dropped.
 ///
 /// # Errors
-/// If it is larger, or takes longer to arrive, than the limits allow, or breaks off.
+/// If it is larger, or takes longer to arrive, than the limits allow, or breaks off, or there is no room for it.
 pub(crate) async fn read_body(
     body: Body,
-    limit: usize,
-    limited_by: &str,
+    limit: BodyLimit<'_>,
     limits: &LimitSettings,
+    line: Option<&Line>,
 ) -> Result<Bytes, ApiError> {
-    let arriving = Limited::new(body, limit).collect();
-    match tokio::time::timeout(Duration::from_millis(limits.request_ms), arriving).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let text = format!("the request body is larger than {limit} bytes ({limited_by})");
-            Err(ApiError::too_large("BODY_TOO_LARGE", text))
+    let until = tokio::time::Instant::now() + Duration::from_millis(limits.request_ms);
+    // The length that the head says; without one it may be the longest.
+    let declared = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(limit.bytes);
+    let mut body = std::pin::pin!(Limited::new(body, limit.bytes));
+    let mut pieces: Vec<u8> = Vec::with_capacity(declared.min(FREE));
+    let mut room: Option<Held> = None;
+    loop {
+        let frame = match tokio::time::timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(None) => break,
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
+                let text = format!("the request body is larger than {} bytes ({})", limit.bytes, limit.setting);
+                return Err(ApiError::too_large("BODY_TOO_LARGE", text));
+            }
+            Ok(Some(Err(_))) => {
+                return Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon"));
+            }
+            Err(_) => {
+                let ms = limits.request_ms;
+                let text = format!("the request took longer than {ms} ms to arrive (limits.request_ms)");
+                return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text));
+            }
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        let share = line.map(|line| line.connection.share()).filter(|_| room.is_none());
+        if let Some(share) = share.filter(|_| pieces.len() + data.len() > FREE) {
+            let wanted = share.hold(declared.min(limit.bytes).saturating_mul(limit.weight));
+            room = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
+            pieces.reserve_exact(declared.min(limit.bytes).saturating_sub(pieces.len()));
         }
-        Ok(Err(_)) => Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon")),
-        Err(_) => {
-            let limit = limits.request_ms;
-            let text = format!("the request took longer than {limit} ms to arrive (limits.request_ms)");
-            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text))
-        }
+        pieces.extend_from_slice(&data);
     }
+    let body = Bytes::from(pieces);
+    Ok(match room {
+        Some(room) => room.with(body),
+        None => body,
+    })
 }
 
 fn invalid_json() -> ApiError {

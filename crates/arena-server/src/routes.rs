@@ -33,6 +33,7 @@ use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::Counted;
@@ -197,6 +198,12 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
     let _in_flight = Counted::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
+    // A request that comes while its connection makes room for another isn't begun: nothing of it has happened.
+    let line = Line::of(request.extensions());
+    if line.is_some_and(|line| line.connection.is_told()) {
+        let text = "the connection was idle and is closed to make room for others; send the request again on a new one";
+        return ApiError::busy(text).into_response();
+    }
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
     let response = match admitted {
         Ok(()) => next.run(request).await,

@@ -1,8 +1,11 @@
 //! The server's life: open the store, listen, serve connections, stop without dropping what was accepted.
 
+use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arena_engine::{Engine, Environment, Limits};
@@ -10,27 +13,32 @@ use arena_model::ChallengeType;
 use arena_script::{Sandbox, find_folders};
 use arena_store::{FolderLock, Store, StoreError, Terms};
 use axum::Router;
-use axum::http::{HeaderName, Method, Request, header};
-use hyper::body::Incoming;
+use axum::http::{HeaderName, HeaderValue, Method, Request, header};
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
 use tower::{Layer, ServiceExt};
 use tower_http::cors::{Any, Cors, CorsLayer};
 
 use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
 use crate::auth::{Auth, AuthError, secret};
+use crate::connections::{Connection, Connections, Entered, Full, Line};
 use crate::house::House;
+use crate::memory;
 use crate::metrics::Counted;
 use crate::request::Peer;
 use crate::routes;
 use crate::scripts::{self, Scripts};
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{LimitSettings, Settings, SettingsError};
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
 /// For how long a server that stops takes what waits at its door, and reads what was sent there.
@@ -39,8 +47,17 @@ const LAST_CALL: Duration = Duration::from_millis(20);
 /// How long an idle connection is kept, and how long headers may take to arrive.
 const HEADERS_WITHIN: Duration = Duration::from_secs(75);
 
-/// Most bytes of answer that wait in memory for a slow reader; also the longest head of a request.
+/// The same for a connection of the reserve, until its caller is known.
+const HURRIED_HEADERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer that a connection gathers before it takes no more; also the longest head of a request.
 const CONNECTION_BUFFER: usize = 32 * 1024;
+
+/// Bytes of an answer that the kernel holds for a client that doesn't read; it takes twice as much.
+const SEND_BUFFER: usize = 128 * 1024;
+
+/// Open files besides those of connections: the store's, the log's, those of scripts and of tournaments.
+const OTHER_FILES: usize = 512;
 
 /// Why a server can't start.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +76,7 @@ pub enum StartError {
         address: SocketAddr,
         /// What the system says.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The store can't be used.
     #[error(transparent)]
@@ -175,6 +192,10 @@ impl Server {
         let (tournaments, runner) = start_tournaments(&settings, &engine)?.unzip();
         // Where port 0 was asked for, there is a real one now; and a token where none was given.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
+        let settings = {
+            let connections = room_for_connections(settings.limits.connections);
+            Settings { limits: LimitSettings { connections, ..settings.limits }, ..settings }
+        };
         let arena = Arena::new(engine, settings, auth, tournaments);
         Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
     }
@@ -313,29 +334,28 @@ fn start_tournaments(settings: &Settings, engine: &Engine) -> Result<Option<(Tou
     Ok(Some(started))
 }
 
-/// Whoever takes connections, and has them served.
+/// Takes connections, and has them served.
 struct Door {
     listener: TcpListener,
     arena: Arena,
     app: App,
-    places: Arc<Semaphore>,
-    connections: GracefulShutdown,
+    connections: Arc<Connections>,
+    /// Becomes true when connections have to end. Each connection holds a receiver.
+    ending: watch::Sender<bool>,
 }
 
 impl Door {
     fn new(listener: TcpListener, arena: Arena) -> Door {
         let app = cors().layer(routes::app(arena.clone()));
-        let places = Arc::new(Semaphore::new(arena.settings.limits.connections));
-        Door { listener, arena, app, places, connections: GracefulShutdown::new() }
+        let connections = Arc::clone(&arena.connections);
+        Door { listener, arena, app, connections, ending: watch::Sender::new(false) }
     }
 
     /// Takes connections for ever.
     async fn keep_open(&self) {
         loop {
-            // With all places taken, newcomers wait in the system's queue.
-            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
             match self.listener.accept().await {
-                Ok((stream, peer)) => self.serve(stream, peer, place),
+                Ok((stream, peer)) => self.take(stream, peer),
                 Err(error) => {
                     // Out of file descriptors, mostly. Closing ones free some; spinning would not.
                     tracing::warn!(%error, "a connection could not be taken: {error}");
@@ -345,32 +365,110 @@ impl Door {
         }
     }
 
-    /// Takes no more connections but those of whoever has come by now, for whom there are places. Gives them back to be told to end.
-    async fn close(self) -> GracefulShutdown {
+    /// Takes no more connections but those that have come by now, as far as there is room. Gives them back to be told to end.
+    async fn close(self) -> OpenConnections {
         let until = Instant::now() + LAST_CALL;
-        while let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            match tokio::time::timeout_at(until, self.listener.accept()).await {
-                Ok(Ok((stream, peer))) => self.serve(stream, peer, place),
-                Ok(Err(_)) | Err(_) => break,
-            }
+        while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
+            self.take(stream, peer);
         }
         drop(self.listener);
         // A connection of which nothing has been read is closed at once when it is told to end; what was sent on it is read by then.
         tokio::time::sleep(LAST_CALL).await;
-        self.connections
+        OpenConnections(self.ending)
     }
 
-    fn serve(&self, stream: TcpStream, peer: SocketAddr, place: OwnedSemaphorePermit) {
-        let connection = self.connections.watch(connection(stream, peer, self.app.clone()));
+    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+        match self.connections.enter(peer.ip()) {
+            Ok(entered) => self.serve(stream, peer, entered),
+            Err(full) => {
+                self.arena.metrics.refused_connections.inc();
+                tracing::debug!(%peer, "a connection from {peer} is refused: {full:?}");
+                // Best effort: what doesn't fit into the socket's buffer isn't sent.
+                let _ = stream.try_write(refusal_of(full).as_bytes());
+            }
+        }
+    }
+
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, entered: Entered) {
+        let connection = connection(stream, peer, self.app.clone(), &self.arena, &entered);
         let arena = self.arena.clone();
+        let mut ending = self.ending.subscribe();
         tokio::spawn(async move {
             let _open = Counted::by(&arena.metrics.connections);
-            if let Err(error) = connection.await {
+            let mut connection = std::pin::pin!(connection);
+            let told = async {
+                tokio::select! {
+                    () = entered.connection.told() => {}
+                    // An error would mean that the door is gone, and with it the server.
+                    _ = ending.wait_for(|ending| *ending) => {}
+                }
+            };
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = told => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!(%peer, %error, "connection from {peer} ended: {error}");
             }
-            drop(place);
+            drop(entered);
         });
     }
+}
+
+/// Connections that no more are added to.
+struct OpenConnections(watch::Sender<bool>);
+
+impl OpenConnections {
+    fn count(&self) -> usize {
+        self.0.receiver_count()
+    }
+
+    /// Tells all to end with the answers that they are giving, and waits for them.
+    async fn shutdown(self) {
+        self.0.send_replace(true);
+        self.0.closed().await;
+    }
+}
+
+/// The answer to a connection for which there is no room, before anything has been read of it.
+fn refusal_of(full: Full) -> String {
+    let (status, code, error) = match full {
+        Full::Address => (
+            "429 Too Many Requests",
+            "TOO_MANY_CONNECTIONS",
+            "more connections from one address than it may have (limits.connections_per_address)",
+        ),
+        Full::Server => {
+            ("503 Service Unavailable", "SERVER_BUSY", "more connections than the server takes (limits.connections)")
+        }
+    };
+    let body = format!(r#"{{"error":"{error}","code":"{code}","retryAfterMs":1000}}"#);
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Has the system allow as many open files as it ever does. Returns the number of connections that there is room for.
+fn room_for_connections(wanted: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let allowed = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
+    let Some(allowed) = allowed.and_then(|allowed| usize::try_from(allowed).ok()) else { return wanted };
+    // Small limits leave half to connections.
+    let room = allowed.saturating_sub(OTHER_FILES).max(allowed / 2).max(1);
+    if room < wanted {
+        tracing::warn!(
+            allowed,
+            "limits.connections is {wanted}, but the system allows {allowed} open files: {room} connections are taken; raise `ulimit -Hn` \
+             (systemd: LimitNOFILE) above {}",
+            wanted + OTHER_FILES
+        );
+    }
+    room.min(wanted)
 }
 
 type App = Cors<Router>;
@@ -379,28 +477,142 @@ fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     app: App,
+    arena: &Arena,
+    entered: &Entered,
 ) -> http1::Connection<
-    TokioIo<TcpStream>,
+    TokioIo<Unstalled>,
     TowerToHyperService<
         impl tower::Service<
             Request<Incoming>,
             Response = axum::response::Response,
             Error = std::convert::Infallible,
             Future: Send,
-        > + Clone,
+        > + Clone
+        + use<>,
     >,
 > {
     // Answers are written whole; waiting for more to send along would only delay them.
     let _ = stream.set_nodelay(true);
-    let service = app.map_request(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Peer(peer));
-        request.map(axum::body::Body::new)
-    });
+    // What the kernel holds for a client that doesn't read counts for nothing here, so it is kept small.
+    let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
+    let connections = Arc::clone(&arena.connections);
+    let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
+    let service = app
+        .map_request({
+            let (connections, line) = (Arc::clone(&connections), line.clone());
+            move |mut request: Request<Incoming>| {
+                connections.begin(&line.connection);
+                request.extensions_mut().insert(Peer(peer));
+                request.extensions_mut().insert(line.clone());
+                request.map(axum::body::Body::new)
+            }
+        })
+        .map_response(move |response: axum::response::Response| answered(response, &connections, &line.connection));
+    let heads_within = if entered.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
+    let stalled = Duration::from_millis(arena.settings.limits.stalled_ms);
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
+        .header_read_timeout(heads_within)
         .max_buf_size(CONNECTION_BUFFER)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .serve_connection(TokioIo::new(Unstalled::new(stream, stalled)), TowerToHyperService::new(service))
+}
+
+/// An answer as it leaves: what waits in memory of it is counted, and the connection is idle once it is over.
+fn answered(
+    response: axum::response::Response,
+    connections: &Arc<Connections>,
+    connection: &Arc<Connection>,
+) -> axum::response::Response {
+    let mut response = memory::count(response, connection.share());
+    if connection.is_brief() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    // An answer whose length is known is written to its end, also if the connection is told to end meanwhile.
+    if response.body().size_hint().exact().is_some() {
+        connections.end(connection);
+        return response;
+    }
+    let rest = Rest { connections: Arc::clone(connections), connection: Arc::clone(connection) };
+    response.map(|body| {
+        axum::body::Body::new(body.map_frame(move |frame| {
+            let _ = &rest;
+            frame
+        }))
+    })
+}
+
+/// Notes that a connection is idle, when the body is dropped that holds this.
+struct Rest {
+    connections: Arc<Connections>,
+    connection: Arc<Connection>,
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.connections.end(&self.connection);
+    }
+}
+
+/// A socket on which writing fails if the client doesn't read for too long.
+struct Unstalled {
+    stream: TcpStream,
+    patience: Duration,
+    /// Set while the socket takes nothing.
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl Unstalled {
+    fn new(stream: TcpStream, patience: Duration) -> Unstalled {
+        Unstalled { stream, patience, until: None }
+    }
+
+    fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.until = None;
+            return written;
+        }
+        let patience = self.patience;
+        let until = self.until.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        until.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client doesn't read")))
+    }
+}
+
+impl AsyncRead for Unstalled {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Unstalled {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.watch(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// What pages of other origins may do: everything that a command line may, since there are no cookies to abuse.

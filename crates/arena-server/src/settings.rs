@@ -131,10 +131,21 @@ pub struct LimitSettings {
     pub writes_per_second: u32,
     /// Actions and chat messages that one player may send at once before the limit above holds.
     pub writes_burst: u32,
-    /// Whether callers on this machine are limited too.
+    /// Whether callers on this machine are limited too. Those who are not have no share of connections and memory either, only the totals.
     pub limit_loopback: bool,
     /// Most connections at a time.
     pub connections: usize,
+    /// Most connections of one address, and never more than a quarter of all; 0 is no limit.
+    pub connections_per_address: usize,
+    /// Connections of all that are kept for players and administrators, and never more than a quarter. Others are given one answer there.
+    pub connections_reserved: usize,
+    /// Most bytes of large answers and requests that wait in memory, for clients that don't read or send slowly. What a connection may
+    /// always have (32 KiB) doesn't count.
+    pub waiting_bytes: usize,
+    /// Most of these bytes for one address.
+    pub waiting_bytes_per_address: usize,
+    /// How long a client may read nothing of an answer before its connection ends, in milliseconds.
+    pub stalled_ms: u64,
     /// Most signatures that wait to be checked, in authentication mode. They take about 0.1 ms each.
     pub signature_queue: NonZeroU16,
     /// How long a request may take to arrive, in milliseconds; an import, each piece of it.
@@ -159,6 +170,11 @@ impl Default for LimitSettings {
             writes_burst: 100,
             limit_loopback: false,
             connections: 50_000,
+            connections_per_address: 1_000,
+            connections_reserved: 500,
+            waiting_bytes: 256 * 1024 * 1024,
+            waiting_bytes_per_address: 32 * 1024 * 1024,
+            stalled_ms: 30_000,
             signature_queue: const { NonZeroU16::new(256).expect("not 0") },
             request_ms: 30_000,
             drain_ms: 0,
@@ -492,7 +508,7 @@ mod tests {
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
-                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
+                unknown field `body_byte`, expected one of `body_bytes`, `message_bytes`, `import_bytes`, `channel_messages`, `requests_per_second`, `requests_burst`, `writes_per_second`, `writes_burst`, `limit_loopback`, `connections`, `connections_per_address`, `connections_reserved`, `waiting_bytes`, `waiting_bytes_per_address`, `stalled_ms`, `signature_queue`, `request_ms`, `drain_ms`, `shutdown_ms`"#]],
         );
         check(
             "config.json",

@@ -45,9 +45,6 @@ use crate::scripts::{FORGET, read_script};
 use crate::standings::read_or_pass_over;
 use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
 
-/// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
-const READ_BYTES: i64 = 1024 * 1024;
-
 /// The store in one schema of a database. One process has it alone, or several share it.
 pub struct PostgresStore {
     readers: Readers,
@@ -250,6 +247,7 @@ impl PostgresStore {
         channel: Channel,
         from: u64,
         limit: usize,
+        most_bytes: usize,
     ) -> Result<Vec<ChatMessage>, StoreError> {
         // As many as fit, and at least one: each knows how long those before it are together.
         let sql = "SELECT idx, at, sender, recipient, method, content, hidden FROM (
@@ -257,7 +255,8 @@ impl PostgresStore {
                  FROM messages WHERE session = $1 AND channel = $2 AND idx >= $3 ORDER BY idx LIMIT $4) page
              WHERE before < $5 ORDER BY idx";
         let (no, channel_no) = (no.map_or(0, |no| no.0), channel_number(channel) as i16);
-        let found = self.readers.query(sql, &[&no, &channel_no, &place(from), &number(limit), &READ_BYTES]).await?;
+        let found =
+            self.readers.query(sql, &[&no, &channel_no, &place(from), &number(limit), &number(most_bytes)]).await?;
         found.iter().map(|row| read_message(row, channel)).collect()
     }
 

@@ -52,9 +52,6 @@ pub(crate) const BY_ID: &str = "substr(id, -12) = substr(?1, -12) AND id = ?1";
 /// Finds an invite by its code, `?1`.
 pub(crate) const BY_CODE: &str = "made = substr(?1, -12) AND code = ?1";
 
-/// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
-const READ_BYTES: usize = 1024 * 1024;
-
 /// The store of one data folder. Only one process at a time has it open.
 pub struct SqliteStore {
     // Fields drop in this order. The writer's is the last connection, which tidies up; then the lock on the folder goes.
@@ -185,6 +182,7 @@ impl SqliteStore {
         channel: Channel,
         from: u64,
         limit: usize,
+        most_bytes: usize,
     ) -> Result<Vec<ChatMessage>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
@@ -195,7 +193,7 @@ impl SqliteStore {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let mut rows = statement.query(params![no.map_or(0, |no| no.0), channel_number(channel), from, limit])?;
             let (mut messages, mut bytes) = (Vec::new(), 0);
-            while bytes < READ_BYTES
+            while bytes < most_bytes
                 && let Some(row) = rows.next()?
             {
                 let message = read_message(row, channel)?;

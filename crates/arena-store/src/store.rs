@@ -16,6 +16,9 @@ use crate::{
     StoredSession, Taken, Terms, Totals,
 };
 
+/// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
+const READ_BYTES: usize = 1024 * 1024;
+
 /// Where an arena keeps everything that it remembers.
 pub enum Store {
     /// In a file of a data folder.
@@ -145,9 +148,24 @@ impl Store {
         from: u64,
         limit: usize,
     ) -> Result<Vec<ChatMessage>, StoreError> {
+        self.list_messages_within(no, channel, from, limit, READ_BYTES).await
+    }
+
+    /// [`Store::list_messages`] up to the message with which their texts come to `most_bytes`.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_messages_within(
+        &self,
+        no: Option<SessionNo>,
+        channel: Channel,
+        from: u64,
+        limit: usize,
+        most_bytes: usize,
+    ) -> Result<Vec<ChatMessage>, StoreError> {
         match self {
-            Store::Sqlite(store) => store.list_messages(no, channel, from, limit).await,
-            Store::Postgres(store) => store.list_messages(no, channel, from, limit).await,
+            Store::Sqlite(store) => store.list_messages(no, channel, from, limit, most_bytes).await,
+            Store::Postgres(store) => store.list_messages(no, channel, from, limit, most_bytes).await,
         }
     }
 

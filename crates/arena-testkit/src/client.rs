@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     address: SocketAddr,
+    /// The address that connections are made from; unset leaves it to the system.
+    from: Option<IpAddr>,
     patience: Duration,
 }
 
@@ -61,15 +63,29 @@ impl Answer {
     }
 }
 
+fn connect_from(from: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+    let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddr::new(from, 0))?;
+    connect(&socket, &to)?;
+    Ok(socket.into())
+}
+
 impl Client {
     /// A client of the server at `address`.
     pub fn new(address: SocketAddr) -> Client {
-        Client { address, patience: PATIENCE }
+        Client { address, from: None, patience: PATIENCE }
     }
 
     /// The same client, which waits for so long.
     pub fn patient_for(self, patience: Duration) -> Client {
         Client { patience, ..self }
+    }
+
+    /// The same client, connecting from this address of the machine, such as 127.0.0.2.
+    pub fn from_address(self, address: IpAddr) -> Client {
+        Client { from: Some(address), ..self }
     }
 
     /// The server's address.
@@ -136,7 +152,10 @@ impl Client {
     /// # Errors
     /// If it takes none.
     pub fn connect(&self) -> std::io::Result<TcpStream> {
-        let stream = TcpStream::connect(self.address)?;
+        let stream = match self.from {
+            None => TcpStream::connect(self.address)?,
+            Some(from) => connect_from(from, self.address)?,
+        };
         stream.set_read_timeout(Some(self.patience))?;
         stream.set_write_timeout(Some(self.patience))?;
         stream.set_nodelay(true)?;

@@ -133,7 +133,7 @@ impl<'f> Caller<'f> {
         body: &Value,
         insists: bool,
     ) -> (String, Option<Result<Value, String>>) {
-        let key = format!("key {}", self.field.number());
+        let key = format!("key of the write {}", self.field.number());
         let mut attempts: Vec<Attempt> = Vec::new();
         let until = Instant::now() + PATIENCE;
         let result = loop {

@@ -3,6 +3,7 @@
 
 mod admin;
 mod agent;
+mod attacks;
 mod auth;
 mod challenge;
 mod crash;

@@ -56,7 +56,7 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     let (url, folder) = (postgres.schema(), folder());
     let mut server = serve(&folder, &url);
     let client = client_of(&server);
-    let created = insist(&client, "/api/challenges/psi", "create", &json!({}));
+    let created = insist(&client, "/api/challenges/psi", "create the first session", &json!({}));
     let session = created["id"].as_str().expect("an id").to_owned();
     let invites: Vec<String> = serde_json::from_value(created["invites"].clone()).expect("invites");
     let join = |client: &Client, seat: usize, name: &str| {

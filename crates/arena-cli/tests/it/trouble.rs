@@ -178,6 +178,11 @@ mod full_disk {
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
 
+    /// An `Idempotency-Key` that is long enough for every write.
+    fn key_of(kind: &str) -> String {
+        format!("the key of the write {kind}")
+    }
+
     #[test]
     fn full_disk_refuses_writes_whole_and_leaves_reads_alone() {
         for room in ROOM {
@@ -185,7 +190,7 @@ mod full_disk {
             let before = filled.everything(&filled.client);
             for (kind, path, body) in filled.writes() {
                 assert_refused(&filled.client.post(path, &body));
-                assert_refused(&filled.client.post_once(path, kind, &body));
+                assert_refused(&filled.client.post_once(path, &key_of(kind), &body));
                 assert_eq!(filled.everything(&filled.client), before, "{kind} left something, with room for {room}");
             }
             filled.assert_chat(&filled.client, &[]);
@@ -199,15 +204,15 @@ mod full_disk {
             let filled = Filled::up_to(room);
             let Filled { folder, client, session, invites, .. } = &filled;
             for (kind, path, body) in filled.writes() {
-                assert_refused(&client.post_once(path, kind, &body));
+                assert_refused(&client.post_once(path, &key_of(kind), &body));
             }
             limit_files(folder.path(), None);
             // A refused write isn't remembered under its key: the repetition happens. Joining comes before announcing,
             // so an announcement of that invite is refused for another reason.
             for (kind, path, body) in filled.writes() {
                 match kind {
-                    "announce" => assert_eq!(client.post_once(path, kind, &body).status, 409),
-                    _ => drop(client.post_once(path, kind, &body).ok()),
+                    "announce" => assert_eq!(client.post_once(path, &key_of(kind), &body).status, 409),
+                    _ => drop(client.post_once(path, &key_of(kind), &body).ok()),
                 }
             }
             filled.assert_chat(client, &["too much"]);

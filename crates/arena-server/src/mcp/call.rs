@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
 use super::tools::{Argument, Call, KEY, Kind, Tool, ToolSet};
+use crate::connections::Line;
 use crate::request::Peer;
 
 /// How many messages to ask for, and how many bytes of them are too many: then fewer have to do. REST writes long answers
@@ -27,6 +28,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Who calls, as far as HTTP tells.
 pub(super) struct Caller {
     peer: Option<Peer>,
+    line: Option<Line>,
     /// All `Authorization` headers. REST knows what to think of several.
     authorization: Vec<HeaderValue>,
     /// All `key=…` from the query, as they came.
@@ -44,6 +46,8 @@ impl Caller {
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
         Caller {
             peer: parts.extensions.get::<Peer>().copied(),
+            // The answer of the route becomes part of the tool's.
+            line: Line::of(&parts.extensions).map(|line| Line { is_direct: false, ..line }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
             once: parts.headers.get_all(IDEMPOTENCY_KEY).iter().cloned().collect(),
@@ -149,6 +153,9 @@ impl Door<'_> {
         }
         if let Some(peer) = self.caller.peer {
             request = request.extension(peer);
+        }
+        if let Some(line) = &self.caller.line {
+            request = request.extension(line.clone());
         }
         for once in &self.caller.once {
             request = request.header(IDEMPOTENCY_KEY, once);

@@ -9,6 +9,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::Mode;
 use super::refine::MODE;
+use crate::request::UNGUESSABLE;
 
 /// `limit` and `offset` of a list.
 #[derive(IntoParams)]
@@ -54,13 +55,28 @@ pub(crate) struct OnceKey;
 /// Name of the header.
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
+/// [`OnceKey`] of requests whose answer holds something secret.
+pub(crate) struct CreationKey;
+
 impl IntoParams for OnceKey {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         let about = "Any text, new for each request that is meant to happen. A request that is repeated with its key is given \
                      the answer of the first time and does nothing.";
-        let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[ -~]*[!-~][ -~]*$"));
-        let text = text.min_length(Some(1)).max_length(Some(255)).examples(["3f1c"]).build();
-        let key = ParameterBuilder::new().name(IDEMPOTENCY_KEY).parameter_in(ParameterIn::Header);
-        vec![key.required(Required::False).description(Some(about)).schema(Some(text)).build()]
+        vec![idempotency_key(about, 1, "3f1c")]
     }
+}
+
+impl IntoParams for CreationKey {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let about = "A text that others can't guess, such as a UUID; new for each request that is meant to happen. A request that is \
+                     repeated with its key from the same address is given the answer of the first time and does nothing.";
+        vec![idempotency_key(about, UNGUESSABLE, "9f8b6c1e-52d7-4e0a-b3a4-7c9d20e6f115")]
+    }
+}
+
+fn idempotency_key(about: &str, shortest: usize, example: &str) -> Parameter {
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[ -~]*[!-~][ -~]*$"));
+    let text = text.min_length(Some(shortest)).max_length(Some(255)).examples([example]).build();
+    let key = ParameterBuilder::new().name(IDEMPOTENCY_KEY).parameter_in(ParameterIn::Header);
+    key.required(Required::False).description(Some(about)).schema(Some(text)).build()
 }

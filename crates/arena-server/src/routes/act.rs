@@ -67,5 +67,5 @@ pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) ->
     let session = session.strip_prefix("challenge_").unwrap_or(session);
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
     let respond = Box::new(|_: &Written<'_>| r#"{"ok":"Message sent"}"#.to_owned());
-    Ok(json(arena.engine.act(Act { session, from, method, content }, request.once(&caller.scope()), respond).await?))
+    Ok(json(arena.engine.act(Act { session, from, method, content }, request.once_by(&caller), respond).await?))
 }

@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 use super::Route;
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::ApiResult;
 use crate::identity::unauthenticated;
 use crate::request::admit;
@@ -49,6 +50,9 @@ async fn door(State(arena): State<Arena>, mut request: Request, next: Next) -> A
     }
     // Unknown only in tests that call the router without a socket.
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    if let Some(line) = Line::of(request.extensions()) {
+        line.connection.know();
+    }
     request.extensions_mut().insert(Administrator { address });
     Ok(next.run(request).await)
 }

@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
 use crate::identity::unauthenticated;
-use crate::openapi::{OnceKey, Paging};
+use crate::openapi::{CreationKey, Paging};
 use crate::request::{Fields, Get, Upload};
 use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Refusal, Source, Tournaments, Uploaders};
 
@@ -118,7 +118,7 @@ struct ByUrl {
     params(("name" = Option<String>, Query, min_length = 1, max_length = 64, example = "bot",
             description = "What the bot is called; as its manifest, folder or file, if nothing is said."),
         ("filename" = Option<String>, Query, example = "agent.py", description = "What a single file is called. Its ending says what runs it."),
-        OnceKey),
+        CreationKey),
     request_body(content((ByUrl = "application/json"), (String = "application/octet-stream"))),
     responses((status = 201, body = Added, description = "The bot, and its owner's key."),
         (status = 400, description = "
@@ -149,6 +149,9 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
     if by == Authority::Nobody && !may_anyone {
         return Err(unauthenticated());
+    }
+    if by == Authority::Nobody {
+        request.check_unguessable()?;
     }
     let name = request.query.get("name").map(str::to_owned);
     let file_name = request.query.get("filename").map(str::to_owned);

@@ -77,7 +77,7 @@ pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiR
         }),
         messages => unreachable!("chat() makes one message, not {}", messages.len()),
     });
-    match arena.engine.chat(Chat { session, from, to, content }, request.once(&caller.scope()), respond).await {
+    match arena.engine.chat(Chat { session, from, to, content }, request.once_by(&caller), respond).await {
         Err(EngineError::UnknownSession) => Err(no_chat()),
         result => Ok(json(result?)),
     }

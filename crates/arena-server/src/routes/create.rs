@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
-use crate::openapi::{OnceKey, Sender};
+use crate::openapi::{CreationKey, Sender};
 use crate::request::Post;
 
 /// What a new session shall be like.
@@ -28,7 +28,7 @@ struct NewChallenge {
 ///
 /// The answer shows all its invites, this once: hand them out to the players.
 #[utoipa::path(post, path = "/api/challenges/{name}", tag = "challenges",
-    params(("name" = String, Path, description = "The challenge type.", example = "psi"), Sender, OnceKey),
+    params(("name" = String, Path, description = "The challenge type.", example = "psi"), Sender, CreationKey),
     request_body(content = Option<NewChallenge>, description = "May be left out."),
     responses((status = 200, body = SessionView, description = "The session."),
         (status = 400, description = "
@@ -43,5 +43,5 @@ pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) ->
     };
     let create = Create { challenge: request.param("name").to_owned(), options };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
-    Ok(json(arena.engine.create(create, request.once_for_anybody(&arena)?, respond).await?))
+    Ok(json(arena.engine.create(create, request.once_creating(&arena)?, respond).await?))
 }

@@ -59,7 +59,8 @@ pub(crate) async fn announce_invite(State(arena): State<Arena>, request: Post) -
     let text = request.fields()?.filled("inviteId")?;
     let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;
     let respond = Box::new(|_: &arena_engine::Written<'_>| r#"{"success":true}"#.to_owned());
-    match arena.engine.announce(invite, request.once_for_anybody(&arena)?, respond).await {
+    let once = request.once_about(&arena, &invite.to_string())?;
+    match arena.engine.announce(invite, once, respond).await {
         Ok(body) => Ok(json(body)),
         Err(EngineError::UnknownInvite(_)) => Err(unknown(text)),
         Err(EngineError::InviteUsed(_)) => Err(used(text)),

@@ -88,7 +88,8 @@ async fn join_by_name(arena: &Arena, request: &Post, fields: &Fields, invite: &s
         None => None,
     };
     let invite = parse(invite)?;
-    Ok(json(take_seat(arena, Join { invite, user }, request.once_for_anybody(arena)?).await?))
+    let once = request.once_about(arena, &invite.to_string())?;
+    Ok(json(take_seat(arena, Join { invite, user }, once).await?))
 }
 
 /// Authentication mode: the player is who holds the key that signed.

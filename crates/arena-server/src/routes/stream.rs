@@ -21,7 +21,9 @@ use utoipa::ToSchema;
 use super::channel::parse_channel;
 use crate::answer::to_text;
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
+use crate::memory::{self, FREE, Held, Share};
 use crate::metrics::Counted;
 use crate::openapi::Sender;
 use crate::request::Get;
@@ -30,7 +32,10 @@ use crate::request::Get;
 const AT_ONCE: usize = 256;
 
 /// Bytes after which a write is long enough.
-const WRITE_BYTES: usize = 32 * 1024;
+const WRITE_BYTES: usize = 24 * 1024;
+
+/// Bytes from which on a write isn't made longer by a long message.
+const LEAST_WRITE_BYTES: usize = 64;
 
 /// Longest time between two writes to a subscriber for which a message waits, with whatever else comes.
 const GATHER: Duration = Duration::from_millis(10);
@@ -94,9 +99,15 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     let viewer = request.caller(&arena, name).await?.viewer();
     let channel = parse_channel(name).ok_or_else(unknown)?;
     let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
+    if !request.may_wait() {
+        return Err(ApiError::busy(
+            "the server has connections left for players only (limits.connections); try again later",
+        ));
+    }
     let body = match method {
         Method::GET => {
-            let reader = Reader::new(arena, request.address, viewer, start, subscription);
+            let share = request.line.as_ref().and_then(Line::share).cloned();
+            let reader = Reader::new(arena, request.address, share, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // HEAD asks for the headers; a subscription behind it would never be read.
@@ -107,6 +118,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response.extensions_mut().insert(memory::Counted);
     Ok(response)
 }
 
@@ -138,36 +150,61 @@ impl Start {
     }
 }
 
+/// True if a write goes out before a message is added to it. A long message is a write of its own, rather than make a long one of a short one.
+fn is_long_enough(text: &[u8], json: &[u8]) -> bool {
+    text.len() > WRITE_BYTES || (text.len() > LEAST_WRITE_BYTES && text.len() + json.len() > FREE)
+}
+
 /// One subscriber.
 struct Reader {
     arena: Arena,
     address: Option<IpAddr>,
+    share: Option<Share>,
     viewer: Viewer,
     subscription: Subscription,
     /// Index of the next message to send.
     next: u64,
-    initial_sent: bool,
+    initial: Initial,
     end_sent: bool,
     closed: bool,
     last_write: Instant,
     _counted: Counted,
 }
 
+/// The event that holds what was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Initial {
+    /// Has still to be begun.
+    Wanted,
+    /// Goes on up to the message of this index, in several writes if it is long.
+    Until(u64),
+    /// Is written.
+    Sent,
+}
+
 impl Reader {
-    fn new(arena: Arena, address: Option<IpAddr>, viewer: Viewer, start: Start, subscription: Subscription) -> Reader {
+    fn new(
+        arena: Arena,
+        address: Option<IpAddr>,
+        share: Option<Share>,
+        viewer: Viewer,
+        start: Start,
+        subscription: Subscription,
+    ) -> Reader {
         let counted = Counted::by(&arena.metrics.subscribers);
-        let (next, initial_sent, end_sent) = match start {
-            Start::Afresh => (1, false, false),
-            Start::After { index, ended } => (index.saturating_add(1), true, ended),
+        let (next, initial, end_sent) = match start {
+            Start::Afresh => (1, Initial::Wanted, false),
+            Start::After { index, ended } => (index.saturating_add(1), Initial::Sent, ended),
         };
         let last_write = Instant::now();
         Reader {
             arena,
             address,
+            share,
             viewer,
             subscription,
             next,
-            initial_sent,
+            initial,
             end_sent,
             closed: false,
             last_write,
@@ -180,12 +217,13 @@ impl Reader {
         if self.closed {
             return None;
         }
+        let mut room: Option<Held> = None;
         loop {
             // One who is banned meanwhile gets nothing more. At the latest the next comment would be it.
             if self.address.is_some_and(|address| self.arena.engine.admit_address(address).is_err()) {
                 return None;
             }
-            let snapshot = match self.subscription.read(self.next, AT_ONCE).await {
+            let snapshot = match self.subscription.read_within(self.next, AT_ONCE, WRITE_BYTES).await {
                 Ok(snapshot) => snapshot,
                 // Ends the stream; the subscriber comes back with the id of the last event.
                 Err(error) => {
@@ -205,10 +243,27 @@ impl Reader {
                     return Some((Err(error), self));
                 }
             };
+            let before = (self.next, self.initial, self.end_sent);
             let events = self.events(&snapshot, &profiles);
             if !events.is_empty() {
+                let enough = room.take().filter(|room| room.bytes() >= events.len());
+                let Some(room) = enough.map(Some).or_else(|| self.room_for(events.len())) else {
+                    // They are read again once there is room, so that nothing waits in memory for that.
+                    let bytes = events.len();
+                    drop((events, snapshot, profiles));
+                    (self.next, self.initial, self.end_sent) = before;
+                    if let Some(share) = &self.share {
+                        // The subscriber comes back with the id of the last event.
+                        room = Some(share.hold_patiently(bytes).await.ok()?);
+                    }
+                    continue;
+                };
                 self.last_write = Instant::now();
-                return Some((Ok(events.into()), self));
+                let events = match room {
+                    Some(room) => room.with(events.into()),
+                    None => events.into(),
+                };
+                return Some((Ok(events), self));
             }
             let arena = self.arena.clone();
             tokio::select! {
@@ -228,6 +283,14 @@ impl Reader {
         }
     }
 
+    /// Room for events of this length, if there is some; a short write needs none.
+    fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
+        match &self.share {
+            Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
+            _ => Some(None),
+        }
+    }
+
     /// Who played, once that is to be told.
     async fn profiles(&self, snapshot: &Snapshot) -> Result<BTreeMap<UserId, UserProfile>, arena_engine::EngineError> {
         match &snapshot.session {
@@ -241,23 +304,38 @@ impl Reader {
         let ended = snapshot.ended();
         let reveal_chat = self.arena.settings.sessions.reveal_chat;
         let mut text = Vec::new();
-        let mut messages =
-            snapshot.messages.iter().map(|message| (message.index(), message.json(self.viewer, ended, reveal_chat)));
-        if !self.initial_sent {
-            self.initial_sent = true;
+        let messages: Vec<(u64, &Bytes)> = snapshot
+            .messages
+            .iter()
+            .map(|message| (message.index(), message.json(self.viewer, ended, reveal_chat)))
+            .collect();
+        let mut messages = messages.into_iter().peekable();
+        if self.initial == Initial::Wanted {
+            // As many as a snapshot may hold. What is beyond comes as messages of its own.
+            self.initial = Initial::Until(snapshot.len.min(self.next - 1 + AT_ONCE as u64));
             text.extend_from_slice(b"data: {\"type\":\"initial\",\"messages\":[");
-            for (i, (index, json)) in messages.by_ref().enumerate() {
-                if i > 0 {
+        }
+        if let Initial::Until(until) = self.initial {
+            while let Some((index, json)) = messages.next_if(|(index, _)| *index <= until) {
+                if is_long_enough(&text, json) {
+                    return text;
+                }
+                if index > 1 {
                     text.push(b',');
                 }
                 text.extend_from_slice(json);
                 self.next = index + 1;
             }
+            // The rest has still to be read.
+            if self.next <= until && !snapshot.removed {
+                return text;
+            }
+            self.initial = Initial::Sent;
             text.extend_from_slice(format!("]}}\nid: {}\n\n", self.next - 1).as_bytes());
         }
         let mark = if self.end_sent { ENDED } else { "" };
         for (index, json) in messages {
-            if text.len() > WRITE_BYTES {
+            if is_long_enough(&text, json) {
                 return text;
             }
             text.extend_from_slice(b"data: {\"type\":\"new_message\",\"message\":");

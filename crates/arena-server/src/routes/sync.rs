@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arena_engine::{Posted, Snapshot};
+use arena_engine::{EngineError, Posted, Snapshot};
 use arena_model::{Channel, MessageView, Viewer};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::stream::{self, StreamExt};
 use utoipa::ToSchema;
 
 use super::channel::{parse_channel, parse_operator_channel};
 use crate::answer::json;
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
+use crate::memory::{Counted, FREE, Held, NoRoom, Share, busy};
 use crate::openapi::Sender;
 use crate::request::Get;
 
@@ -25,11 +27,17 @@ pub(crate) const MAX_WAIT_S: f64 = 50.0;
 /// Messages read at a time. Longer answers are written while they are read.
 const PAGE: usize = 500;
 
+/// Bytes after which a piece of an answer is long enough.
+const PIECE_BYTES: usize = 24 * 1024;
+
+/// Bytes from which on a piece isn't made longer by a long message.
+const LEAST_PIECE_BYTES: usize = 64;
+
 /// Which messages of a channel.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "read by hand; this is its description")]
-struct Wanted {
+struct WantedMessages {
     /// The session's id; with `challenge_` before it, its operator's channel on either route. An unknown channel is empty.
     #[param(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     channel: String,
@@ -57,7 +65,7 @@ struct Messages {
 /// Messages of the operator's channel.
 ///
 /// There the operator tells each player its secret, and all what happens.
-#[utoipa::path(get, path = "/api/arena/sync", tag = "play", params(Wanted, Sender), security(("sessionKey" = [])),
+#[utoipa::path(get, path = "/api/arena/sync", tag = "play", params(WantedMessages, Sender), security(("sessionKey" = [])),
     responses((status = 200, body = Messages, description = "What is for others is withheld until the session has ended."),
         (status = 400, description = "
             `MISSING_FIELD`: no channel.
@@ -70,7 +78,7 @@ pub(crate) async fn sync_operator(State(arena): State<Arena>, request: Get) -> A
 /// Messages of a session's chat.
 ///
 /// Also those of `invites`, the public channel on which invites are offered.
-#[utoipa::path(get, path = "/api/chat/sync", tag = "chat", params(Wanted, Sender), security(("sessionKey" = [])),
+#[utoipa::path(get, path = "/api/chat/sync", tag = "chat", params(WantedMessages, Sender), security(("sessionKey" = [])),
     responses((status = 200, body = Messages, description = "What is for others is withheld."),
         (status = 400, description = "
             `MISSING_FIELD`: no channel.
@@ -94,9 +102,11 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     };
     let wait = parse_wait(query.get("wait"))?;
     let viewer = request.caller(&arena, name).await?.viewer();
+    let wait = wait.filter(|_| request.may_wait());
     let Some(channel) = parse(name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
     let first = read_or_wait(&arena, channel, from, limit.min(PAGE), wait).await?;
-    Ok(answer(arena, Page { channel, viewer, limit }, first))
+    let share = request.line.as_ref().and_then(Line::share).cloned();
+    answer(arena, share, Wanted { channel, viewer, limit }, first).await
 }
 
 fn parse_wait(text: Option<&str>) -> Result<Option<Duration>, ApiError> {
@@ -119,7 +129,7 @@ async fn read_or_wait(
     wait: Option<Duration>,
 ) -> ApiResult<Snapshot> {
     let engine = &arena.engine;
-    let snapshot = engine.read(channel, from, limit).await?;
+    let snapshot = engine.read_within(channel, from, limit, PIECE_BYTES).await?;
     let Some(wait) = wait.filter(|_| is_worth_waiting(channel, &snapshot)) else { return Ok(snapshot) };
     let Some(mut subscription) = engine.subscribe(channel).await? else { return Ok(snapshot) };
     let deadline = tokio::time::sleep(wait);
@@ -127,7 +137,7 @@ async fn read_or_wait(
     tokio::pin!(deadline, stopping);
     loop {
         // Read after subscribing: what comes between the two isn't missed.
-        let snapshot = subscription.read(from, limit).await?;
+        let snapshot = subscription.read_within(from, limit, PIECE_BYTES).await?;
         if !is_worth_waiting(channel, &snapshot) {
             return Ok(snapshot);
         }
@@ -146,68 +156,157 @@ fn is_worth_waiting(channel: Channel, snapshot: &Snapshot) -> bool {
     snapshot.messages.is_empty() && !snapshot.removed && !is_over
 }
 
-/// What is asked for, beyond the first page.
-struct Page {
+/// What is asked for.
+struct Wanted {
     channel: Channel,
     viewer: Viewer,
-    /// Messages still wanted.
+    /// Most messages.
     limit: usize,
 }
 
-fn answer(arena: Arena, page: Page, first: Snapshot) -> Response {
-    let Page { channel, viewer, limit } = page;
-    let reveal_chat = arena.settings.sessions.reveal_chat;
-    let ended = first.ended();
-    let until = first.len;
-    let rest = |messages: &[Arc<Posted>], sent: usize| match messages.last() {
-        Some(last) if last.index() < until && sent < limit => Some(last.index() + 1),
-        _ => None,
-    };
-    let sent = first.messages.len();
-    let mut text = Vec::with_capacity(64 + sent * 320);
-    text.extend_from_slice(br#"{"messages":["#);
-    write_messages(&mut text, &first.messages, viewer, ended, reveal_chat);
-    let Some(next) = rest(&first.messages, sent) else {
-        write_end(&mut text, sent);
-        return json(text);
-    };
-
-    // What was there when the question came, page by page, so that no channel is too long to be answered.
-    let pages = stream::try_unfold(Some((text, next, sent)), move |state| {
-        let arena = arena.clone();
-        async move {
-            let Some((mut text, from, sent)) = state else { return Ok(None) };
-            let size = PAGE.min(limit - sent).min(usize::try_from(until + 1 - from).unwrap_or(PAGE));
-            let page = arena.engine.read(channel, from, size).await.inspect_err(|error| {
+/// The messages that were there when the question came, piece by piece, so that no channel is too long to be answered and no reader too slow.
+async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snapshot) -> ApiResult {
+    let mut pieces = Pieces { ended: first.ended(), until: first.len, next: None, sent: 0, arena, share, wanted };
+    let begun = pieces.begin(first).await?;
+    let Some(second) = pieces.next else { return Ok(counted(json(begun))) };
+    let rest = stream::try_unfold(Some((pieces, second)), |state| async move {
+        let Some((mut pieces, next)) = state else { return Ok(None) };
+        let text = pieces.read(next).await.inspect_err(|error| {
+            if let Unanswered::Unread(error) = error {
                 tracing::error!(%error, "an answer breaks off since its channel can't be read: {error}");
-            })?;
-            if !page.messages.is_empty() {
-                text.push(b',');
             }
-            write_messages(&mut text, &page.messages, viewer, ended, reveal_chat);
-            let sent = sent + page.messages.len();
-            let next = match page.messages.last() {
-                Some(last) if last.index() < until && sent < limit => Some((Vec::new(), last.index() + 1, sent)),
-                _ => {
-                    write_end(&mut text, sent);
-                    None
-                }
-            };
-            Ok::<_, arena_engine::EngineError>(Some((Bytes::from(text), next)))
-        }
+        })?;
+        let next = pieces.next;
+        Ok::<_, Unanswered>(Some((text, next.map(|next| (pieces, next)))))
     });
-    json(Body::from_stream(pages))
+    let begun = stream::once(async { Ok::<_, Unanswered>(begun) });
+    Ok(counted(json(Body::from_stream(begun.chain(rest)))))
 }
 
-fn write_messages(text: &mut Vec<u8>, messages: &[Arc<Posted>], viewer: Viewer, ended: bool, reveal_chat: bool) {
-    for (i, message) in messages.iter().enumerate() {
-        if i > 0 {
-            text.push(b',');
+/// The answer takes its room by itself.
+fn counted(mut response: Response) -> Response {
+    response.extensions_mut().insert(Counted);
+    response
+}
+
+/// The reason why an answer isn't given, or breaks off.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    /// The channel can't be read.
+    #[error(transparent)]
+    Unread(#[from] EngineError),
+    /// There is no room for it.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+}
+
+impl From<Unanswered> for ApiError {
+    fn from(unanswered: Unanswered) -> ApiError {
+        match unanswered {
+            Unanswered::Unread(error) => error.into(),
+            Unanswered::NoRoom(NoRoom) => busy(),
         }
-        text.extend_from_slice(message.json(viewer, ended, reveal_chat));
     }
 }
 
-fn write_end(text: &mut Vec<u8>, count: usize) {
-    text.extend_from_slice(format!(r#"],"count":{count}}}"#).as_bytes());
+/// An answer that is written as it is read.
+struct Pieces {
+    arena: Arena,
+    /// Unset for what isn't written to a socket as it is.
+    share: Option<Share>,
+    wanted: Wanted,
+    ended: bool,
+    /// Index of the last message that is wanted.
+    until: u64,
+    /// Index of the next message; unset once all is written.
+    next: Option<u64>,
+    /// Messages that are written.
+    sent: usize,
+}
+
+impl Pieces {
+    /// The first piece, of messages that have been read.
+    async fn begin(&mut self, first: Snapshot) -> Result<Bytes, Unanswered> {
+        let Some(from) = first.messages.first().map(|message| message.index()) else {
+            return Ok(Bytes::from_static(br#"{"messages":[],"count":0}"#));
+        };
+        let text = self.write(&first.messages);
+        match self.room_for(text.len()) {
+            Some(room) => Ok(with_room(text, room)),
+            None => {
+                drop((text, first));
+                self.sent = 0;
+                self.read(from).await
+            }
+        }
+    }
+
+    /// The next piece. Where there is no room for it, it is read again once there is some, so that nothing waits in memory for that.
+    async fn read(&mut self, from: u64) -> Result<Bytes, Unanswered> {
+        let sent = self.sent;
+        let mut room: Option<Held> = None;
+        loop {
+            let size = PAGE.min(self.wanted.limit - sent).min(usize::try_from(self.until + 1 - from).unwrap_or(PAGE));
+            let page = self.arena.engine.read_within(self.wanted.channel, from, size, PIECE_BYTES).await?;
+            let text = self.write(&page.messages);
+            let enough = room.take().filter(|room| room.bytes() >= text.len());
+            if let Some(room) = enough.map(Some).or_else(|| self.room_for(text.len())) {
+                return Ok(with_room(text, room));
+            }
+            let bytes = text.len();
+            drop((text, page));
+            self.sent = sent;
+            if let Some(share) = &self.share {
+                room = Some(share.hold_patiently(bytes).await?);
+            }
+        }
+    }
+
+    /// Room for a piece of this length, if there is some; small pieces need none.
+    fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
+        match &self.share {
+            Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
+            _ => Some(None),
+        }
+    }
+
+    /// Writes messages until the piece is long enough, and what is around them.
+    fn write(&mut self, messages: &[Arc<Posted>]) -> Vec<u8> {
+        let reveal_chat = self.arena.settings.sessions.reveal_chat;
+        let mut text = Vec::with_capacity(128 + messages.len().min(64) * 320);
+        if self.sent == 0 {
+            text.extend_from_slice(br#"{"messages":["#);
+        }
+        self.next = None;
+        for message in messages {
+            if text.len() >= PIECE_BYTES {
+                self.next = Some(message.index());
+                return text;
+            }
+            let json = message.json(self.wanted.viewer, self.ended, reveal_chat);
+            // A message is a piece of its own, rather than make a long one of a short one.
+            if text.len() > LEAST_PIECE_BYTES && text.len() + json.len() > FREE {
+                self.next = Some(message.index());
+                return text;
+            }
+            if self.sent > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(json);
+            self.sent += 1;
+        }
+        let last = messages.last().map(|message| message.index());
+        self.next = last.filter(|last| *last < self.until && self.sent < self.wanted.limit).map(|last| last + 1);
+        if self.next.is_none() {
+            text.extend_from_slice(format!(r#"],"count":{}}}"#, self.sent).as_bytes());
+        }
+        text
+    }
+}
+
+fn with_room(text: Vec<u8>, room: Option<Held>) -> Bytes {
+    match room {
+        Some(room) => room.with(text.into()),
+        None => text.into(),
+    }
 }

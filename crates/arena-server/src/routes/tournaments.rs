@@ -19,7 +19,7 @@ use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
 use crate::identity::unauthenticated;
-use crate::openapi::{OnceKey, Paging};
+use crate::openapi::{CreationKey, Paging};
 use crate::request::{Fields, Get, Post};
 use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, steers};
 
@@ -250,7 +250,7 @@ struct LimitsRequest {
 /// Have bots play a tournament.
 ///
 /// It waits until those before it have been played. Its seed is secret until it is over, since bots that are servers could look.
-#[utoipa::path(post, path = "/api/tournaments", tag = "tournaments", security((), ("administratorToken" = [])), params(OnceKey),
+#[utoipa::path(post, path = "/api/tournaments", tag = "tournaments", security((), ("administratorToken" = [])), params(CreationKey),
     request_body = TournamentRequest,
     responses((status = 201, body = Created, description = "The tournament, and its owner's key."),
         (status = 400, description = "
@@ -270,6 +270,9 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
         return Err(unauthenticated());
     }
     let order = read_order(request.fields()?)?;
+    if by == Authority::Nobody {
+        request.check_unguessable()?;
+    }
     let once = request.once(&by.scope(request.address));
     by.take_down(&arena, "create tournament", json!({ "game": order.game.name, "agents": order.agents })).await?;
     let created = tournaments.away(move |tournaments| tournaments.create(order, once)).await;

@@ -69,7 +69,7 @@ pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> A
     let respond =
         Box::new(move |written: &Written<'_>| to_text(written.usage_of(&sender).expect("who has reported has a seat")));
     let request_of_engine = ReportUsage { session, from, report };
-    Ok(json(arena.engine.report_usage(request_of_engine, request.once(&caller.scope()), respond).await?))
+    Ok(json(arena.engine.report_usage(request_of_engine, request.once_by(&caller), respond).await?))
 }
 
 /// The report in a body; the engine says when it came.

@@ -169,7 +169,8 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
     let (change, once) = match &arena.auth {
         None => {
             let user = claimed_user(&request, fields)?;
-            (ChangeProfile { user, change, signature: None }, request.once_for_anybody(&arena)?)
+            let once = request.once_about(&arena, &user.to_string())?;
+            (ChangeProfile { user, change, signature: None }, once)
         }
         Some(auth) => {
             let proof = signed(&arena, auth, fields, &change).await?;

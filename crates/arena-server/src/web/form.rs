@@ -7,8 +7,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 
 use super::{PageError, PageResult};
 use crate::arena::Arena;
+use crate::connections::Line;
 use crate::error::ApiError;
-use crate::request::{Query, admit, read_body};
+use crate::request::{BodyLimit, Query, admit, read_body};
 
 /// A form, parsed and limited. What is wrong with it is told on a page.
 pub(super) struct Form {
@@ -33,7 +34,8 @@ impl FromRequest<Arena> for Form {
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "NOT_A_FORM", text).into());
         }
         let limits = &arena.settings.limits;
-        let body = read_body(body, limits.body_bytes, "limits.body_bytes", limits).await?;
+        let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: 4 };
+        let body = read_body(body, limit, limits, Line::of(&parts.extensions).as_ref()).await?;
         arena.rates.admit_body(address, body.len())?;
         let text = std::str::from_utf8(&body);
         let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form isn't valid UTF-8"))?;

@@ -2,14 +2,14 @@
 
 use std::thread;
 
-use arena_testkit::Host;
+use arena_testkit::{Client, Host};
 use serde_json::json;
 
 #[test]
 fn a_repeated_write_gets_the_first_answer_and_happens_once() {
     let host = Host::start();
     let client = host.client();
-    let create = || client.post_once("/api/challenges/psi", "create-1", &json!({}));
+    let create = || client.post_once("/api/challenges/psi", "create-1-7d0f2c9e", &json!({}));
     let session = create().ok();
     assert_eq!(create().ok(), session);
     assert_eq!(client.get("/api/challenges").ok()["total"], 1);
@@ -77,10 +77,64 @@ fn repetitions_at_the_same_moment_happen_once() {
     let host = Host::start();
     let client = host.client();
     let answers: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..16).map(|_| scope.spawn(|| client.post_once("/api/challenges/psi", "race", &json!({})).ok())).collect();
+        let threads: Vec<_> = (0..16)
+            .map(|_| scope.spawn(|| client.post_once("/api/challenges/psi", "race-7d0f2c9e-51", &json!({})).ok()))
+            .collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     assert!(answers.iter().all(|answer| *answer == answers[0]));
     assert_eq!(client.get("/api/challenges").ok()["total"], 1);
+}
+
+#[test]
+fn a_session_and_its_invites_are_given_to_its_creator_only() {
+    for is_authenticated in [false, true] {
+        let host = Host::start_with(|settings| settings.auth.enabled = is_authenticated);
+        let [ada, bob] = ["127.0.0.1", "127.0.0.2"].map(|address| host.client().from_address(address.parse().unwrap()));
+        let key = "7d0f2c9e-51aa-4c39";
+        let create = |client: &Client, key: &str| client.post_once("/api/challenges/psi", key, &json!({}));
+        let own = create(&ada, key).ok();
+        assert_eq!(create(&ada, key).ok(), own, "authenticated: {is_authenticated}");
+        let other = create(&bob, key).ok();
+        assert_ne!(other["id"], own["id"], "authenticated: {is_authenticated}");
+        assert_ne!(other["invites"], own["invites"]);
+        // Two strangers behind one address number their requests: neither creates under such a key.
+        for guessable in ["1", "create-1", &"k".repeat(15)] {
+            let refused = create(&ada, guessable);
+            assert_eq!(refused.refusal(), (400, "INVALID_IDEMPOTENCY_KEY".to_owned()));
+            assert_eq!(refused.refusal(), create(&bob, guessable).refusal());
+        }
+        assert_eq!(ada.get("/api/challenges").ok()["total"], 2);
+    }
+}
+
+#[test]
+fn players_who_number_their_writes_do_not_meet() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    for invite in &invites {
+        let joined = client.post_once("/api/arena/join", "1", &json!({ "invite": invite })).ok();
+        assert_eq!(joined["ChallengeID"], session, "{joined}");
+    }
+    let (_, others) = client.create("psi");
+    for invite in &others {
+        client.post_once("/api/invites", "1", &json!({ "inviteId": invite })).ok();
+    }
+    for user in ["ada", "bob"] {
+        client.post_once("/api/users", "1", &json!({ "userId": user, "username": user })).ok();
+    }
+}
+
+#[test]
+fn spectators_of_one_name_and_two_addresses_have_keys_of_their_own() {
+    let host = Host::start_with(|settings| settings.sessions.spectators_chat = true);
+    let [near, far] = ["127.0.0.1", "127.0.0.2"].map(|address| host.client().from_address(address.parse().unwrap()));
+    let (session, _) = near.create("psi");
+    let say = |client: &Client, text: &str| {
+        client.post_once("/api/chat/send", "1", &json!({ "channel": session, "from": "guest", "content": text }))
+    };
+    assert_eq!(say(&near, "hello").ok()["index"], 1);
+    assert_eq!(say(&far, "good luck").ok()["index"], 2);
+    assert_eq!(say(&near, "hello").ok()["index"], 1);
 }

@@ -454,21 +454,29 @@ fn what_is_closed_opens_to_the_administrator_only_and_is_taken_down() {
 
 #[test]
 fn a_request_that_is_repeated_with_its_key_happens_once() {
+    const KEY: &str = "a key that nobody guesses";
     let hall = Hall::open();
     let bot = Bot::start(usize::MAX);
-    let add = |name: &str| hall.client.post_once("/api/agents", "k", &json!({ "url": bot.url, "name": name }));
+    let add = |name: &str| hall.client.post_once("/api/agents", KEY, &json!({ "url": bot.url, "name": name }));
     let first = add("ada");
     assert_eq!((made(&first), first.text()), (made(&add("ada")), add("ada").text()));
     assert_eq!(add("eve").refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+    let guessable = (400, "INVALID_IDEMPOTENCY_KEY".to_owned());
+    assert_eq!(
+        hall.client.post_once("/api/agents", "1", &json!({ "url": bot.url, "name": "ada" })).refusal(),
+        guessable
+    );
     // The key of somebody else is another one, though all is the same.
     let bearer = format!("Bearer {}", known_admin_token().reveal());
     let body = json!({ "url": bot.url, "name": "ada" }).to_string();
-    let headers = [("Idempotency-Key", "k"), ("Authorization", &bearer)];
+    let headers = [("Idempotency-Key", KEY), ("Authorization", &bearer)];
     let other = made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes()));
     assert_ne!(other, made(&first));
     assert_eq!(made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes())), other);
     let (bob, _) = hall.add("bob", &bot);
-    let create = |more| hall.client.post_once("/api/tournaments", "k", &order(&[&made(&first).0, &bob], more));
+    let numbered = hall.client.post_once("/api/tournaments", "1", &order(&[&made(&first).0, &bob], json!({})));
+    assert_eq!(numbered.refusal(), guessable);
+    let create = |more| hall.client.post_once("/api/tournaments", KEY, &order(&[&made(&first).0, &bob], more));
     let created = made(&create(json!({})));
     hall.wait(&created.0, is("complete"));
     assert_eq!(made(&create(json!({}))), created);

@@ -1,0 +1,134 @@
+//! Whole games from one address while another one tries to take memory, connections or CPU: latencies as a multiple of those
+//! without the attack, and the server's memory.
+
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use arena_testkit::Client;
+use serde_json::json;
+
+use crate::arguments::Arguments;
+use crate::crowd::Until;
+use crate::latency::{LatencySummary, median};
+use crate::psi::Opposite;
+use crate::report::{Goal, Report};
+use crate::server::{ArenaFolder, Server};
+
+const NAME: &str = "attacks";
+
+/// All addresses are limited alike, but nobody by the number of requests.
+const CONFIG: &str = "[limits]\nlimit_loopback = true\nrequests_per_second = 0\nwrites_per_second = 0\n";
+
+/// Connections of honest players.
+const PLAYERS: usize = 8;
+
+/// Connections of an attack.
+const ATTACKERS: usize = 900;
+
+/// How long an attack's connections are kept before it begins anew.
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+const ATTACKS: [&str; 5] = ["unread syncs", "unread streams", "idle connections", "slow requests", "costly sessions"];
+
+/// Measures.
+///
+/// # Errors
+/// If the server doesn't come up, or refuses the players.
+pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
+    let crowd = arguments.crowd(PLAYERS);
+    let length = arguments.round()?;
+    for attack in ATTACKS {
+        let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(CONFIG))?;
+        let arena = folder.start()?;
+        let session = long_chat(&arena);
+        let (mut quiet, mut attacked, mut most_kib) = (Vec::new(), Vec::new(), 0);
+        for number in 1..=arguments.rounds() {
+            eprintln!("{NAME}: {attack}, round {number} of {}", arguments.rounds());
+            quiet.push(crowd.play(&arena, Opposite::Arena, Until::Elapsed(length))?);
+            let stop = Arc::new(AtomicBool::new(false));
+            let attacking = start(attack, &arena, &session, stop.clone());
+            let played = crowd.play(&arena, Opposite::Arena, Until::Elapsed(length));
+            most_kib = most_kib.max(arena.usage()?.rss_kib);
+            stop.store(true, Ordering::Relaxed);
+            attacking.join().map_err(|_| anyhow!("the attack panicked"))?;
+            attacked.push(played?);
+        }
+        arena.terminate()?;
+        let refused: u64 = attacked.iter().map(|round| round.faults.count()).sum();
+        let [quiet, attacked] = [quiet, attacked]
+            .map(|rounds| rounds.iter().map(|round| round.latencies.all().summary()).collect::<Vec<_>>());
+        let mid = |rounds: &[LatencySummary], value: fn(&LatencySummary) -> f64| median(rounds.iter().map(value));
+        for (what, value) in [("p50", (|one| one.p50_us) as fn(&LatencySummary) -> f64), ("p99", |one| one.p99_us)] {
+            let (calm, under) = (mid(&quiet, value), mid(&attacked, value));
+            report
+                .row(NAME, format!("{attack}: {what} of requests, to that without"), under / calm, "×")
+                .note(format!("{:.2} ms and {:.2} ms without", under / 1e3, calm / 1e3));
+        }
+        report
+            .row(NAME, format!("{attack}: resident memory"), most_kib as f64 / 1024.0, "MiB")
+            .goal(Goal::AtMost(512.0));
+        report
+            .row(NAME, format!("{attack}: games of others that went wrong"), refused as f64, "")
+            .goal(Goal::AtMost(0.0));
+        report.detail(NAME, attack, json!({ "quiet": quiet, "attacked": attacked }));
+    }
+    Ok(())
+}
+
+fn stranger(arena: &Server) -> Client {
+    Client::new(arena.address()).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)))
+}
+
+/// A session whose chat holds 14 MB.
+fn long_chat(arena: &Server) -> String {
+    let client = stranger(arena);
+    let (session, invites) = client.create("psi");
+    client.join(&invites[0]).ok();
+    for _ in 0..14 {
+        client.chat(&session, &invites[0], &"x".repeat(1_000_000)).ok();
+    }
+    session
+}
+
+/// Attacks from one address until it is told to stop.
+fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
+    let client = stranger(arena);
+    let get = |path: String| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n");
+    let bytes = match attack {
+        "unread syncs" => get(format!("/api/chat/sync?channel={session}")),
+        "unread streams" => get(format!("/api/chat/ws/{session}")),
+        "slow requests" => {
+            let head = "POST /api/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: 1000000\r\n\r\n";
+            format!("{head}{}", " ".repeat(100_000))
+        }
+        _ => String::new(),
+    };
+    thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            if attack == "costly sessions" {
+                let options = json!({ "range": [1, 3000], "setSize": 1000, "intersectionSize": 1000 });
+                // One that is refused costs the server less.
+                drop(client.try_request(
+                    "POST",
+                    "/api/challenges/psi",
+                    &[],
+                    json!({ "options": options }).to_string().as_bytes(),
+                ));
+                continue;
+            }
+            let open = |_| {
+                let mut stream = client.connect().ok()?;
+                stream.write_all(bytes.as_bytes()).ok()?;
+                Some(stream)
+            };
+            let held: Vec<TcpStream> = (0..ATTACKERS).filter_map(open).collect();
+            thread::sleep(AGAIN_AFTER);
+            drop(held);
+        }
+    })
+}

@@ -1,0 +1,304 @@
+//! One stranger against everybody else: each attack comes from 127.0.0.2, and honest games are played from 127.0.0.1 meanwhile.
+//!
+//! Addresses of this machine are limited like all others here. The server is the real binary, so its memory is its own.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::time::{Duration, Instant};
+
+use arena_testkit::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::Running;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+/// The bound on bytes that wait in the server under attack, for one address.
+const OF_ADDRESS: u64 = 8 * MIB;
+
+/// The same in all.
+const IN_ALL: u64 = 24 * MIB;
+
+/// What a connection takes by itself: the buffers of HTTP, and what of an answer isn't counted.
+const OF_CONNECTION: u64 = 128 * KIB;
+
+/// What a server of a debug build grows by in ordinary play: caches, the store's pages, and what the allocator keeps.
+const OTHERWISE: u64 = 96 * MIB;
+
+struct Stage {
+    server: Running,
+    _folder: TempDir,
+}
+
+impl Stage {
+    fn with(limits: &str) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("arena.toml");
+        // So fast that what is tested isn't the limit of requests.
+        let requests =
+            "requests_per_second = 100000\nrequests_burst = 1000000\nwrites_per_second = 1000\nwrites_burst = 1000\n";
+        std::fs::write(&file, format!("[limits]\nlimit_loopback = true\n{requests}{limits}")).unwrap();
+        let data = folder.path().join("data");
+        let [file, data] = [&file, &data].map(|path| path.to_str().unwrap());
+        let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", file]);
+        Stage { server, _folder: folder }
+    }
+
+    fn client(&self, last: u8) -> Client {
+        let address = self.server.url.strip_prefix("http://").unwrap().parse().unwrap();
+        Client::new(address).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
+    }
+
+    /// A line of the process's status, in bytes.
+    fn memory(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap();
+        let kib =
+            status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
+        kib.unwrap().trim().parse::<u64>().unwrap() * KIB
+    }
+
+    fn gauge(&self, name: &str) -> u64 {
+        let metrics = self.client(9).get("/metrics");
+        let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+        value.unwrap()
+    }
+}
+
+#[track_caller]
+fn until(what: &str, so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !so() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it never came about that {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Plays a game of PSI well. No request may be refused, and all scores have to be right.
+#[track_caller]
+fn play(client: &Client) {
+    let (session, players) = client.create("psi");
+    for player in &players {
+        client.join(player).ok();
+        client.chat(&session, player, "good luck").ok();
+    }
+    let sets: Vec<BTreeSet<u64>> = players
+        .iter()
+        .map(|player| {
+            let told = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
+            let mut texts =
+                told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+            let set = texts.find(|text| text.starts_with("Your private set is")).unwrap();
+            set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+        })
+        .collect();
+    let common: Vec<String> = (&sets[0] & &sets[1]).iter().map(u64::to_string).collect();
+    for player in &players {
+        client.act(&session, player, "guess", &common.join(", ")).ok();
+    }
+    let mut stream = client.stream(&format!("/api/chat/ws/{session}"), None);
+    let (_, said) = stream.next_event().unwrap();
+    assert_eq!(said["messages"].as_array().map(Vec::len), Some(2), "{said}");
+    let (_, ended) = stream.next_event().unwrap();
+    assert_eq!(ended["type"], "game_ended");
+    assert_eq!(ended["data"]["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
+}
+
+/// Connections that send these bytes and never read.
+fn connections(client: &Client, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
+    let open = |_| {
+        let mut stream = client.connect().unwrap();
+        stream.write_all(bytes).unwrap();
+        stream
+    };
+    (0..count).map(open).collect()
+}
+
+/// The first bytes of an answer, and nothing if the server has hung up without one.
+fn status(stream: &mut TcpStream) -> String {
+    let mut head = [0; 12];
+    match stream.read_exact(&mut head) {
+        Ok(()) => String::from_utf8_lossy(&head[9..]).into_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n").into_bytes()
+}
+
+fn post(path: &str, content_length: usize, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: arena\r\nContent-Type: application/json\r\nContent-Length: {content_length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// A session whose chat holds messages of nearly 1 MiB that are six times as long in JSON.
+fn long_chat(client: &Client, messages: usize) -> (String, String) {
+    let (session, invites) = client.create("psi");
+    client.join(&invites[0]).ok();
+    // As long as a body may be: each character takes six bytes there, too.
+    let text = "\u{1}".repeat(170_000);
+    for _ in 0..messages {
+        client.chat(&session, &invites[0], &text).ok();
+    }
+    (session, invites[0].clone())
+}
+
+#[test]
+fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() {
+    let limits = format!(
+        "waiting_bytes = {IN_ALL}\nwaiting_bytes_per_address = {OF_ADDRESS}\nstalled_ms = 3000\nrequest_ms = 5000\n"
+    );
+    let stage = Stage::with(&limits);
+    let [honest, stranger] = [1, 2].map(|last| stage.client(last));
+    play(&honest);
+    let (session, player) = long_chat(&stranger, 12);
+    let before = stage.memory("VmRSS");
+    let call = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "sync", "arguments": { "channel": session, "from": player } },
+    });
+    let call = call.to_string();
+    let attacks = [
+        ("syncs", get(&format!("/api/chat/sync?channel={session}"))),
+        ("streams", get(&format!("/api/chat/ws/{session}"))),
+        ("tool calls", post("/api/chat/mcp", call.len(), call.as_bytes())),
+        ("requests", post("/api/chat/send", 1_000_000, &[b' '; 200_000])),
+        ("pages", get(&format!("/sessions/{session}"))),
+    ];
+    let mut held = Vec::new();
+    for (name, bytes) in &attacks {
+        // Each would take megabytes.
+        let sockets = connections(&stranger, 100, bytes);
+        play(&honest);
+        // A long message of another address finds room as well.
+        let (theirs, invites) = honest.create("psi");
+        honest.join(&invites[0]).ok();
+        let said = "x".repeat(200_000);
+        honest.chat(&theirs, &invites[0], &said).ok();
+        let chat = honest.get(&format!("/api/chat/sync?channel={theirs}")).ok();
+        assert_eq!(chat["messages"][0]["content"], said.as_str(), "{name}");
+        let waiting = stage.gauge("arena_waiting_bytes");
+        assert!(waiting <= IN_ALL + 2 * MIB, "{name}: {waiting}");
+        held.push(sockets);
+    }
+    let bound = before + OF_ADDRESS + 500 * OF_CONNECTION + OTHERWISE;
+    let most = stage.memory("VmHWM");
+    assert!(most < bound, "{} MiB of at most {}", most / MIB, bound / MIB);
+    // Whoever doesn't read is cut off; the sockets are still open on this side.
+    until("those who don't read are cut off", || stage.gauge("arena_stream_subscribers") == 0);
+    until("nothing waits any more", || stage.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
+    play(&honest);
+    drop(held);
+}
+
+#[test]
+fn an_answer_waits_for_its_reader_and_is_whole() {
+    let limits = format!("waiting_bytes = {IN_ALL}\nwaiting_bytes_per_address = {}\nstalled_ms = 60000\n", 2 * MIB);
+    let stage = Stage::with(&limits);
+    let client = stage.client(2);
+    let (session, _) = long_chat(&client, 6);
+    let path = format!("/api/chat/sync?channel={session}");
+    // Readers of one address wait for each other, and each gets all.
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..8).map(|_| scope.spawn(|| client.get(&path).ok())).collect();
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    });
+    assert_eq!(answers[0]["count"], 6);
+    assert_eq!(answers[0]["messages"].as_array().map(Vec::len), Some(6));
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    let mut stream = client.stream(&format!("/api/chat/ws/{session}"), None);
+    let (id, initial) = stream.next_event().unwrap();
+    assert_eq!((id.as_str(), &initial["messages"]), ("6", &answers[0]["messages"]));
+}
+
+#[test]
+fn one_address_does_not_take_all_connections() {
+    let stage = Stage::with("connections = 200\n");
+    let [honest, stranger, prober] = [1, 2, 3].map(|last| stage.client(last));
+    let mut streams = connections(&stranger, 300, &get("/api/chat/ws/invites"));
+    let taken = streams.iter_mut().map(status).filter(|status| status == "200").count();
+    assert_eq!(taken, 50, "a quarter of all");
+    assert_eq!(prober.get("/health").status, 200);
+    play(&honest);
+    assert_eq!(stranger.try_request("GET", "/health", &[], b"").map_or(429, |answer| answer.status), 429);
+    drop(streams);
+    until("all have left", || stage.gauge("arena_stream_subscribers") == 0);
+    // Idle connections make room for their own address.
+    let idle = connections(&stranger, 300, b"");
+    assert_eq!(stranger.get("/health").status, 200);
+    play(&honest);
+    drop(idle);
+}
+
+#[test]
+fn many_addresses_leave_the_reserve_to_players() {
+    let stage = Stage::with("connections = 100\n");
+    let honest = stage.client(1);
+    let (session, players) = honest.create("psi");
+    for player in &players {
+        honest.join(player).ok();
+    }
+    until("players' connections are closed", || stage.gauge("arena_connections") == 1);
+    // Strangers of many addresses take all that isn't kept for players.
+    let mut streams: Vec<TcpStream> = Vec::new();
+    for last in 10..20 {
+        streams.extend(connections(&stage.client(last), 25, &get("/api/chat/ws/invites")));
+    }
+    let statuses: Vec<String> = streams.iter_mut().map(status).collect();
+    let taken = statuses.iter().filter(|status| *status == "200").count();
+    assert_eq!(taken, 75, "all but the reserve");
+    // What isn't a player's there is one answer, and no stream.
+    until("the refused have left", || stage.client(3).try_request("GET", "/health", &[], b"").is_ok());
+    let health = stage.client(3).raw(&get("/health")).unwrap();
+    assert_eq!((health.status, health.header("connection")), (200, Some("close")));
+    let refused = stage.client(3).get("/api/chat/ws/invites");
+    assert_eq!(refused.refusal(), (503, "SERVER_BUSY".to_owned()));
+    let path = format!("/api/chat/ws/challenge_{session}?from={}", players[0]);
+    let mut stream = honest.stream(&path, None);
+    assert_eq!(stream.status, 200);
+    assert!(stream.next_event().is_some());
+    play_on(&honest, &session, &players);
+    assert!(std::iter::from_fn(|| stream.next_event()).any(|(_, event)| event["type"] == "game_ended"));
+}
+
+/// Ends a game that has begun, by guesses that are wrong or not.
+#[track_caller]
+fn play_on(client: &Client, session: &str, players: &[String]) {
+    for player in players {
+        client.act(session, player, "guess", "1").ok();
+    }
+}
+
+#[test]
+fn open_files_are_raised_at_the_start() {
+    let stage = Stage::with("");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", stage.server.pid())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let [soft, hard] = [3, 4].map(|column| files.split_whitespace().nth(column).unwrap());
+    assert_eq!(soft, hard, "{files}");
+}
+
+#[test]
+fn sessions_with_the_costliest_options_do_not_disturb_others() {
+    let stage = Stage::with("");
+    let [honest, stranger] = [1, 2].map(|last| stage.client(last));
+    let create = |options: Value| stranger.post("/api/challenges/psi", &json!({ "options": options }));
+    let refused = create(json!({ "range": [1, 30_000], "setSize": 10_000, "intersectionSize": 10_000 })).refusal();
+    assert_eq!(refused, (400, "INVALID_OPTIONS".to_owned()));
+    std::thread::scope(|scope| {
+        let creating = scope.spawn(|| {
+            for _ in 0..20 {
+                create(json!({ "range": [1, 3000], "setSize": 1000, "intersectionSize": 1000 })).ok();
+            }
+        });
+        while !creating.is_finished() {
+            play(&honest);
+        }
+    });
+    play(&honest);
+}
