@@ -30,7 +30,7 @@ const PLAYERS: usize = 8;
 /// Connections of an attack.
 const ATTACKERS: usize = 900;
 
-/// How long an attack's connections are kept before it begins anew.
+/// Time for which an attack's connections are kept before it begins anew.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 const ATTACKS: [&str; 5] = ["unread syncs", "unread streams", "idle connections", "slow requests", "costly sessions"];

@@ -65,7 +65,7 @@ pub(crate) struct Tail {
     recent: VecDeque<(Arc<Posted>, usize)>,
     /// Bytes of the texts.
     bytes: usize,
-    /// What all take in memory.
+    /// Bytes that all take in memory.
     weight: usize,
     all: TailBytes,
 }

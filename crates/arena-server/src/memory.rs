@@ -35,7 +35,7 @@ pub(crate) struct Memory {
     total: Arc<Semaphore>,
     total_units: u32,
     share_units: u32,
-    /// How long an answer waits for room.
+    /// The time for which an answer waits for room.
     patience: Duration,
     /// Bytes that wait at the moment.
     held: Arc<AtomicU64>,
@@ -121,7 +121,7 @@ impl Memory {
 }
 
 impl Share {
-    /// What is asked for, but no more than can ever be had.
+    /// The units that bytes take, but no more than can ever be had.
     fn clamp(&self, bytes: usize) -> u32 {
         units(bytes).min(if self.own.is_some() { self.memory.share_units } else { self.memory.total_units })
     }
@@ -186,7 +186,7 @@ pub(crate) fn count(response: Response, share: &Share) -> Response {
         return response;
     }
     let (parts, mut body) = response.into_parts();
-    // What is ready now is in memory already. The rest is made as it is asked for.
+    // A piece that is ready now is in memory already. The rest is made as it is asked for.
     let first = match body.frame().now_or_never() {
         Some(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| data.len() > FREE) => {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
@@ -277,7 +277,7 @@ impl hyper::body::Body for CountedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // What was taken out of the body already counts as well.
+        // The piece that was taken out of the body counts as well.
         let taken = self.first.as_ref().and_then(|first| first.as_ref().ok()).and_then(Frame::data_ref);
         let taken = taken.map_or(0, Bytes::len) as u64;
         let mut hint = self.body.size_hint();
@@ -314,7 +314,7 @@ mod tests {
         assert!(memory.common().try_hold(4 * MIB).is_none());
         drop(held);
         assert_eq!(memory.held(), 0);
-        // What is larger than a share takes all of it, rather than wait for ever.
+        // A piece that is larger than a share takes all of it, rather than wait for ever.
         let all = greedy.try_hold(100 * MIB).expect("there is room");
         assert!(greedy.try_hold(1).is_none());
         drop(all);

@@ -56,6 +56,9 @@ const CONNECTION_BUFFER: usize = 32 * 1024;
 /// Bytes of an answer that the kernel holds for a client that doesn't read; it takes twice as much.
 const SEND_BUFFER: usize = 128 * 1024;
 
+/// Connections that do for an arena of which no number was asked for.
+const ENOUGH_CONNECTIONS: usize = 2_000;
+
 /// Open files besides those of connections: the store's, the log's, those of scripts and of tournaments.
 const OTHER_FILES: usize = 512;
 
@@ -461,12 +464,17 @@ fn room_for_connections(wanted: usize) -> usize {
     // Small limits leave half to connections.
     let room = allowed.saturating_sub(OTHER_FILES).max(allowed / 2).max(1);
     if room < wanted {
-        tracing::warn!(
-            allowed,
+        let sentence = format!(
             "limits.connections is {wanted}, but the system allows {allowed} open files: {room} connections are taken; raise `ulimit -Hn` \
              (systemd: LimitNOFILE) above {}",
             wanted + OTHER_FILES
         );
+        // Many systems allow fewer than the default, and enough.
+        let is_enough = wanted == LimitSettings::default().connections && room >= ENOUGH_CONNECTIONS;
+        match is_enough {
+            true => tracing::info!(allowed, "{sentence}"),
+            false => tracing::warn!(allowed, "{sentence}"),
+        }
     }
     room.min(wanted)
 }
@@ -493,7 +501,7 @@ fn connection(
 > {
     // Answers are written whole; waiting for more to send along would only delay them.
     let _ = stream.set_nodelay(true);
-    // What the kernel holds for a client that doesn't read counts for nothing here, so it is kept small.
+    // The kernel's buffer for a client that doesn't read isn't counted here, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let connections = Arc::clone(&arena.connections);
     let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };

@@ -131,7 +131,7 @@ pub struct LimitSettings {
     pub writes_per_second: u32,
     /// Actions and chat messages that one player may send at once before the limit above holds.
     pub writes_burst: u32,
-    /// Whether callers on this machine are limited too. Those who are not have no share of connections and memory either, only the totals.
+    /// True if callers on this machine are limited too. If not, they have no share of connections and memory either, only the totals.
     pub limit_loopback: bool,
     /// Most connections at a time.
     pub connections: usize,
@@ -144,7 +144,7 @@ pub struct LimitSettings {
     pub waiting_bytes: usize,
     /// Most of these bytes for one address.
     pub waiting_bytes_per_address: usize,
-    /// How long a client may read nothing of an answer before its connection ends, in milliseconds.
+    /// Time for which a client may read nothing of an answer before its connection ends, in milliseconds.
     pub stalled_ms: u64,
     /// Most signatures that wait to be checked, in authentication mode. They take about 0.1 ms each.
     pub signature_queue: NonZeroU16,

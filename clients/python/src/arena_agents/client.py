@@ -125,7 +125,7 @@ class Arena:
         Args:
             challenge: The challenge type, such as `psi`.
             options: Those that shall differ from the arena's, as far as the challenge type allows it.
-            idempotency_key: What makes a repeated call one session.
+            idempotency_key: What makes a repeated call one session: at least 16 characters that others can't guess.
 
         Returns:
             The session with all its invites, which are shown this once: hand them out to the players.

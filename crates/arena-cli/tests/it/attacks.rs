@@ -22,10 +22,10 @@ const OF_ADDRESS: u64 = 8 * MIB;
 /// The same in all.
 const IN_ALL: u64 = 24 * MIB;
 
-/// What a connection takes by itself: the buffers of HTTP, and what of an answer isn't counted.
+/// Memory of a connection by itself: the buffers of HTTP, and what of an answer isn't counted.
 const OF_CONNECTION: u64 = 128 * KIB;
 
-/// What a server of a debug build grows by in ordinary play: caches, the store's pages, and what the allocator keeps.
+/// Growth of a server of a debug build in ordinary play: caches, the store's pages, and what the allocator keeps.
 const OTHERWISE: u64 = 96 * MIB;
 
 struct Stage {
@@ -189,7 +189,7 @@ fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() 
     let bound = before + OF_ADDRESS + 500 * OF_CONNECTION + OTHERWISE;
     let most = stage.memory("VmHWM");
     assert!(most < bound, "{} MiB of at most {}", most / MIB, bound / MIB);
-    // Whoever doesn't read is cut off; the sockets are still open on this side.
+    // Clients that don't read are cut off; the sockets are still open on this side.
     until("those who don't read are cut off", || stage.gauge("arena_stream_subscribers") == 0);
     until("nothing waits any more", || stage.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
     play(&honest);
@@ -252,7 +252,7 @@ fn many_addresses_leave_the_reserve_to_players() {
     let statuses: Vec<String> = streams.iter_mut().map(status).collect();
     let taken = statuses.iter().filter(|status| *status == "200").count();
     assert_eq!(taken, 75, "all but the reserve");
-    // What isn't a player's there is one answer, and no stream.
+    // A stranger there is given one answer, and no stream.
     until("the refused have left", || stage.client(3).try_request("GET", "/health", &[], b"").is_ok());
     let health = stage.client(3).raw(&get("/health")).unwrap();
     assert_eq!((health.status, health.header("connection")), (200, Some("close")));

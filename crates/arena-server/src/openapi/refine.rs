@@ -227,7 +227,7 @@ enum Condition {
 }
 
 /// Refusals that come from the edge or from the store, whatever the route.
-const COMMON: [(Condition, &str, &str); 19] = [
+const COMMON: [(Condition, &str, &str); 20] = [
     (Condition::Always, "400", "`INVALID_QUERY`: the query isn't valid UTF-8."),
     (Condition::PathParameter, "400", "`INVALID_PATH`: the path isn't valid UTF-8."),
     (Condition::Body, "400", "`INVALID_JSON`: the body isn't a JSON object."),
@@ -251,6 +251,7 @@ const COMMON: [(Condition, &str, &str); 19] = [
     (Condition::Api, "500", "`INTERNAL`: the server is at fault."),
     (Condition::Body, "503", "`CONTENDED`: others were always faster; nothing has happened."),
     (Condition::Api, "503", "`STORE_UNAVAILABLE`: the store can't be reached."),
+    (Condition::Always, "503", "`SERVER_BUSY`: there is no room in memory, or no connection but for players."),
 ];
 
 /// Gives a refusal its body: the codes are those that begin the lines of its description, and no others; with `…` among

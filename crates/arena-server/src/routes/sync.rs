@@ -156,7 +156,7 @@ fn is_worth_waiting(channel: Channel, snapshot: &Snapshot) -> bool {
     snapshot.messages.is_empty() && !snapshot.removed && !is_over
 }
 
-/// What is asked for.
+/// The messages that are asked for.
 struct Wanted {
     channel: Channel,
     viewer: Viewer,

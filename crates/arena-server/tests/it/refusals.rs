@@ -623,7 +623,7 @@ fn options_that_a_session_can_not_have_are_refused() {
     for (options, reason) in [
         (r#"{"setSize": 10001}"#, "setSize and intersectionSize must be at most 10000"),
         (r#"{"intersectionSize": 18446744073709551615}"#, "setSize and intersectionSize must be at most 10000"),
-        // Whoever hosts it may go further than whoever creates a session.
+        // The file of settings may go further than a session.
         (r#"{"setSize": 1001, "range": [0, 100000]}"#, "setSize must be 0 to 1000 for a session, not 1001"),
         (
             r#"{"intersectionSize": 10000, "range": [0, 100000]}"#,
