@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
+use arena_match::OutputFile;
 use arena_server::{AdminToken, Settings};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -210,14 +211,16 @@ fn export(arena: &Arena, out: Option<&Path>, style: Style) -> Result<(), Failure
             result => result.map_err(Failure::from),
         };
     };
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refuse =
         |error: std::io::Error| Failure::new(Exit::Usage, format_args!("{} can't be written: {error}", file.display()));
     // For its owner's eyes only, as there is no telling what was said in private.
-    let mut unfinished = tempfile::Builder::new().prefix(".arena-export-").tempfile_in(folder).map_err(refuse)?;
-    let lines = arena.export(unfinished.as_file_mut())?;
-    unfinished.as_file().sync_all().map_err(refuse)?;
-    unfinished.persist(file).map_err(|error| refuse(error.error))?;
+    let mut out = BufWriter::new(OutputFile::create_private(file).map_err(refuse)?);
+    let lines = arena.export(&mut out)?;
+    let is_file = out.into_inner().map_err(std::io::Error::from).and_then(OutputFile::keep).map_err(refuse)?;
+    if !is_file {
+        // It may be stdout, and what reads it expects lines of the export alone.
+        return Ok(());
+    }
     match style {
         Style::Json => print(&json!({ "lines": lines, "file": file.display().to_string() }).to_string()),
         Style::Pretty | Style::Compact => print(&format!("{lines} lines are in {}", file.display())),

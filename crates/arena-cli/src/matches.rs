@@ -3,17 +3,20 @@
 pub mod files;
 mod live;
 pub mod logs;
-mod recording;
 mod score;
 pub mod settings;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arena_match::{Agent, Confinement, Contest, MatchError, MatchResult, Plan, StartError, Watch, cores, hold, spread};
+use arena_match::{
+    Agent, Confinement, Contest, MatchError, MatchResult, OutputFile, Place, Plan, StartError, Watch, cores, hold,
+    private, spread,
+};
 use arena_model::{GameType, Seed, TimeLimits};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -27,7 +30,6 @@ use crate::terminal::can_draw;
 pub use settings::LAUNCH;
 
 use live::Live;
-use recording::Recording;
 use score::Score;
 use settings::{confinement, find_agent, find_game};
 
@@ -40,6 +42,9 @@ pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
     }
 }
 
+/// Games that follow each other share a seed, by so many.
+const GAMES_A_PAIR: usize = 2;
+
 /// All that the games of a run have in common.
 struct Run {
     game: &'static GameType,
@@ -50,6 +55,13 @@ struct Run {
     confinement: Confinement,
     games: usize,
     replay: Option<PathBuf>,
+}
+
+/// A game that was played, and its replay, which has no name yet. The other game of its pair is played with the same seed, so nothing is
+/// told of the one before the other is over.
+struct Held {
+    contest: Contest,
+    replay: Option<(PathBuf, OutputFile)>,
 }
 
 /// A result, and which of several games it is of.
@@ -81,8 +93,16 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let mut score = Score::new(&run.agents);
     let (mut end, mut has_reader) = (Ok(()), true);
     let job = |number| run.hold(number, pace, &called_off);
+    let mut waiting: BTreeMap<usize, Held> = BTreeMap::new();
     spread(run.games, args.play.concurrency as usize, &places, job, |number, held| {
-        let told = held.and_then(|contest| run.tell(number, &contest, &mut score, style));
+        let told = held.and_then(|held| {
+            waiting.insert(number, held);
+            let pair: Vec<(usize, Held)> = match run.pair(number).all(|number| waiting.contains_key(&number)) {
+                true => run.pair(number).filter_map(|number| waiting.remove_entry(&number)).collect(),
+                false => Vec::new(),
+            };
+            run.keep_all(pair, &mut score, style)
+        });
         match told {
             // Games under way are played to their end, since each may have a replay, but nobody waits for more of them.
             Ok(is_read) => has_reader &= is_read,
@@ -95,6 +115,9 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
         }
         end.is_ok() && has_reader
     });
+    // Of a series that was called off: nobody plays the other games of these pairs any more.
+    let kept = run.keep_all(waiting, &mut score, style);
+    end = end.and(kept.map(|_| ()));
     // Also of a series that was called off: what was played was played.
     if run.games > 1 && style != Style::Json && score.games() > 0 {
         print(&score.to_string())?;
@@ -128,16 +151,27 @@ impl Run {
         if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
             fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
         }
-        let confinement = confinement(&args.play.sandbox)?;
+        let mut confinement = confinement(&args.play.sandbox)?;
+        let logs: Vec<PathBuf> = match &args.replay {
+            Some(path) if games == 1 => (0..agents.len()).map(|seat| arena_match::logs::path(path, seat)).collect(),
+            _ => Vec::new(),
+        };
+        let replay = args.replay.as_ref().map(|path| match games {
+            1 => Place::File(path),
+            _ => Place::Folder(path),
+        });
+        let places: Vec<Place<'_>> = replay.into_iter().chain(logs.iter().map(|path| Place::File(path))).collect();
+        confinement.private = private(&agents, &confinement.expose, confinement.mode, &places)
+            .map_err(|error| Failure::new(Exit::Usage, error))?;
         Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
     }
 
     /// Plays one of the games, from 0. Two that follow each other share a seed, and the agents change seats. `pace`: it is shown live,
     /// an epoch in so much time at least.
-    fn hold(&self, number: usize, pace: Option<Duration>, called_off: &Arc<AtomicBool>) -> Result<Contest, Failure> {
+    fn hold(&self, number: usize, pace: Option<Duration>, called_off: &Arc<AtomicBool>) -> Result<Held, Failure> {
         let seed = match self.games {
             1 => self.seed.clone(),
-            _ => self.seed.derive(&format!("game pair {}", number / 2)),
+            _ => self.seed.derive(&format!("game pair {}", number / GAMES_A_PAIR)),
         };
         let mut agents: Vec<&Agent> = self.agents.iter().collect();
         let seats = agents.len();
@@ -151,9 +185,12 @@ impl Run {
             confinement: &self.confinement,
         };
         let replay = self.replay_path(number);
-        let create = |path: &PathBuf| Recording::create(path).map_err(|error| cannot_write(path, &error));
-        let mut recording = replay.as_ref().map(create).transpose()?;
-        let out = recording.as_mut().map(|recording| recording.file() as &mut (dyn std::io::Write + Send));
+        let create = |path: PathBuf| match OutputFile::create(&path) {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(cannot_write(&path, &error)),
+        };
+        let mut replay = replay.map(create).transpose()?;
+        let out = replay.as_mut().map(|(_, file)| file as &mut (dyn std::io::Write + Send));
         let mut live = match pace {
             Some(pace) => {
                 let stage = settings::stage(self.game, &self.options, seats, &plan.seed)?;
@@ -165,14 +202,33 @@ impl Run {
         let held = hold(&plan, out, watch, called_off);
         // The last picture comes before everything else that is printed.
         drop(live);
-        let mut contest = held.map_err(explain)?;
-        if let (Some(path), Some(recording)) = (replay, recording) {
-            if recording.keep().map_err(|error| cannot_write(&path, &error))? {
-                logs::write(&path, &contest)?;
+        Ok(Held { contest: held.map_err(explain)?, replay })
+    }
+
+    /// The games that are played with the seed of this one.
+    fn pair(&self, number: usize) -> std::ops::Range<usize> {
+        let first = number - number % GAMES_A_PAIR;
+        first..self.games.min(first + GAMES_A_PAIR)
+    }
+
+    /// Puts replays and logs of games into their places, and prints how the games went. Returns true while there is a reader.
+    fn keep_all(
+        &self,
+        games: impl IntoIterator<Item = (usize, Held)>,
+        score: &mut Score,
+        style: Style,
+    ) -> Result<bool, Failure> {
+        let mut has_reader = true;
+        for (number, Held { mut contest, replay }) in games {
+            if let Some((path, file)) = replay {
+                if file.keep().map_err(|error| cannot_write(&path, &error))? {
+                    logs::write(&path, &contest)?;
+                }
+                contest.result.replay_file = Some(path.display().to_string());
             }
-            contest.result.replay_file = Some(path.display().to_string());
+            has_reader &= self.tell(number, &contest, score, style)?;
         }
-        Ok(contest)
+        Ok(has_reader)
     }
 
     fn replay_path(&self, number: usize) -> Option<PathBuf> {

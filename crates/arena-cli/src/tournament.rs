@@ -54,6 +54,8 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
         },
     };
     let plan = plan(args, &folder)?;
+    // Before the folder is made.
+    tournament::places(&plan, &folder).map_err(|error| Failure::new(Exit::Usage, error))?;
     let fleet = fleet::prepare(&args.fleet, &plan, &folder)?;
     let journal = Journal::create(&folder, plan).map_err(|error| match error {
         JournalError::Exists(_) => Failure::new(
@@ -200,6 +202,7 @@ fn play_here(mut journal: Journal, table_every: Option<usize>, style: Style) -> 
         Err(PlayError::Told(failure)) => Err(failure),
         Err(PlayError::Plan(error)) => Err(unplayable(&error)),
         Err(PlayError::Journal(error)) => Err(refused(&error)),
+        Err(PlayError::Open(error)) => Err(Failure::new(Exit::Usage, error)),
         Err(PlayError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
         Err(PlayError::Changed(changed)) => {
             let line = resume_line(&folder);

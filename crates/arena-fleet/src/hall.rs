@@ -5,7 +5,6 @@ mod crew;
 mod results;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -425,7 +424,7 @@ impl<'a, E, T: FnMut(Told<'_>) -> Result<(), E>> Hall<'a, T> {
             let files = std::iter::once((path.clone(), &audited.replay));
             let files = files.chain(audited.logs.iter().enumerate().map(|(seat, log)| (logs::path(&path, seat), log)));
             for (path, bytes) in files {
-                fs::write(&path, bytes).map_err(|source| FleetError::Replay { path, source })?;
+                arena_match::write(&path, bytes).map_err(|source| FleetError::Replay { path, source })?;
             }
         }
         self.journal.add(audited.game)?;

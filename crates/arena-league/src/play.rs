@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use arena_match::tournament::{Entrant, FileWatch};
 use arena_match::{
-    Agent, Confinement, Contest, Launcher, Limits, MatchError, Plan, SandboxMode, SeatResult, agent_ids, hold, spread,
+    Agent, Confinement, Contest, Launcher, Limits, MatchError, OpenPlace, Place, Plan, SandboxMode, SeatResult,
+    agent_ids, hold, private, spread,
 };
 use arena_model::{GameType, OptionsError, Seed, Setup, Timestamp};
 use arena_ratings::AgentIndex;
@@ -140,6 +141,9 @@ pub enum PlayError<E> {
     /// There are too many agents to choose from.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// A place that is written to can't be kept from an agent.
+    #[error(transparent)]
+    Open(#[from] OpenPlace),
     /// A game came to no result.
     #[error(transparent)]
     Match(#[from] MatchError),
@@ -177,6 +181,7 @@ pub fn play<E: Send>(
             launcher: how.launcher.clone(),
             mode: sandbox.mode,
             limits: sandbox.limits,
+            private: private_of(&entrants, &sandbox, how.data)?,
             expose: sandbox.expose,
             public_only: false,
         },
@@ -211,6 +216,12 @@ pub fn play<E: Send>(
         failed.is_none()
     });
     failed.map_or(Ok(ended), Err)
+}
+
+/// Places that are hidden from the agents: the folder of the store, and files of the arena in theirs.
+fn private_of(entrants: &[Entrant], sandbox: &Sandbox, data: &Path) -> Result<Vec<PathBuf>, OpenPlace> {
+    let agents: Vec<Agent> = entrants.iter().map(Entrant::agent).collect();
+    private(&agents, &sandbox.expose, sandbox.mode, &[Place::Folder(data)])
 }
 
 /// What all games of a run have in common.

@@ -52,6 +52,8 @@ pub struct Confinement {
     pub limits: Limits,
     /// What else they may read.
     pub expose: Vec<PathBuf>,
+    /// Places that are hidden from them, wherever else they may read: those of the arena, see [`crate::private`].
+    pub private: Vec<PathBuf>,
     /// Whether agents that are servers are asked at public addresses only, so that nobody reaches into a private network by naming
     /// them.
     pub public_only: bool,
@@ -196,10 +198,11 @@ fn start(
     agent: &Agent,
     confinement: &Confinement,
     limits: TimeLimits,
-    hidden: Vec<PathBuf>,
+    mut hidden: Vec<PathBuf>,
 ) -> Result<Started, StartError> {
     match &agent.channel {
         Channel::Stdio(command) => {
+            hidden.extend_from_slice(&confinement.private);
             let spec = Spec {
                 program: command.program.clone(),
                 args: command.args.clone(),

@@ -1,6 +1,5 @@
 //! Logs for the owners of agents, next to the replay: what an agent got wrong, and what it wrote to stderr.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,11 +12,8 @@ use crate::contest::{Contest, OwnerLog};
 pub fn write(replay: &Path, contest: &Contest) -> Result<(), (PathBuf, io::Error)> {
     for (seat, log) in contest.logs.iter().enumerate() {
         let path = path(replay, seat);
-        let written = fs::File::create(&path).and_then(|mut file| {
-            let mut text = Vec::new();
-            write_log(log, &mut text)?;
-            file.write_all(&text)
-        });
+        let mut text = Vec::new();
+        let written = write_log(log, &mut text).and_then(|()| crate::output::write(&path, &text));
         written.map_err(|error| (path, error))?;
     }
     Ok(())

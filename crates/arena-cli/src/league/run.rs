@@ -65,6 +65,7 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
         Err(PlayError::Store(error)) => Err(unavailable(error)),
         Err(PlayError::Keep(error)) => Err(unwritten(error)),
         Err(PlayError::Fit(error)) => Err(Failure::caused(Exit::BadTournament, &error)),
+        Err(PlayError::Open(error)) => Err(Failure::new(Exit::Usage, error)),
         Err(PlayError::Match(error)) => Err(explain(error)),
     }
 }

@@ -7,8 +7,8 @@ use crate::exit::{Exit, Failure};
 /// What an agent takes while it plays: three pipes, two of them twice, its launcher's socket, its process and its times on a core.
 const PER_SEAT: u64 = 8;
 
-/// What a match takes besides: its replay, and the other ends of the pipes of the agent that is being started.
-const PER_MATCH: u64 = 10;
+/// Files of a match besides: its replay, that of the other game of its pair, and the other ends of the pipes of the agent that is being started.
+const PER_MATCH: u64 = 11;
 
 /// What the program takes besides: the terminal, signals, clocks, and what it was handed by others.
 const OTHERWISE: u64 = 32;
@@ -49,9 +49,9 @@ mod tests {
     fn what_would_do_is_told_of_too_many_games() {
         assert_eq!(refusal(128, 2, 4096), None);
         let refused = refusal(128, 2, 1024).unwrap();
-        expect!["128 games beside each other need 3360 open files, and the system allows 1024: `--concurrency 38` would do, or `ulimit -Hn 3360` by whoever may raise it"].assert_eq(&refused);
-        assert_eq!(refusal(38, 2, 1024), None);
-        assert!(refusal(39, 2, 1024).is_some());
+        expect!["128 games beside each other need 3488 open files, and the system allows 1024: `--concurrency 36` would do, or `ulimit -Hn 3488` by whoever may raise it"].assert_eq(&refused);
+        assert_eq!(refusal(36, 2, 1024), None);
+        assert!(refusal(37, 2, 1024).is_some());
         // A single game is tried in any case.
         assert_eq!(refusal(1, 8, 20), None);
         assert!(refusal(2, 8, 20).unwrap().contains("`--concurrency 1` would do"));

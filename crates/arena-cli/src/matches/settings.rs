@@ -156,6 +156,7 @@ pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
         },
         limits: Limits { memory_bytes: Some(args.memory << 20), ..Limits::default() },
         expose,
+        private: Vec::new(),
         public_only: false,
     })
 }

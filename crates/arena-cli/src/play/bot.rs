@@ -1,13 +1,12 @@
 //! A bot of the Colosseum protocol in a seat: games are shown to it as in a match, other challenges as messages and methods. It is judged
 //! as in a match; what it gets wrong costs the seat, and is told to whoever sent it.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_match::{Agent, Confinement, OwnerLog, Solo};
+use arena_match::{Agent, Confinement, OutputFile, OwnerLog, Place, Solo, private};
 use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
 use serde_json::{Map, Value, json};
 
@@ -39,7 +38,7 @@ pub struct Bot {
     agent: Agent,
     confinement: Confinement,
     limits: TimeLimits,
-    log: Option<(PathBuf, File)>,
+    log: Option<(PathBuf, OutputFile)>,
 }
 
 /// How it went on with a bot.
@@ -62,8 +61,11 @@ impl Bot {
         agent.dialect = args.dialect.unwrap_or(agent.dialect);
         settings::tell_notes(std::slice::from_ref(&agent));
         let limits = TimeLimits { step_ms: args.step_ms.unwrap_or(STEP_MS), bank_ms: args.bank_ms.unwrap_or(0) };
-        let confinement = settings::confinement(&args.sandbox())?;
-        let create = |path: &PathBuf| match File::create(path) {
+        let mut confinement = settings::confinement(&args.sandbox())?;
+        let log: Vec<Place<'_>> = args.log.iter().map(|path| Place::File(path)).collect();
+        confinement.private = private(std::slice::from_ref(&agent), &confinement.expose, confinement.mode, &log)
+            .map_err(|error| Failure::new(Exit::Usage, error))?;
+        let create = |path: &PathBuf| match OutputFile::create(path) {
             Ok(file) => Ok((path.clone(), file)),
             Err(error) => Err(cannot_write(path, &error)),
         };
@@ -165,11 +167,12 @@ impl Bot {
 
     /// Writes the log where it was asked for.
     fn keep(&mut self, log: &OwnerLog) -> Result<(), Failure> {
-        let Some((path, file)) = &mut self.log else { return Ok(()) };
+        let Some((path, mut file)) = self.log.take() else { return Ok(()) };
         let mut text = Vec::new();
         arena_match::logs::write_log(log, &mut text)
             .and_then(|()| file.write_all(&text))
-            .map_err(|error| cannot_write(path, &error))
+            .and_then(|()| file.keep().map(|_| ()))
+            .map_err(|error| cannot_write(&path, &error))
     }
 }
 

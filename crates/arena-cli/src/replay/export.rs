@@ -1,10 +1,9 @@
 //! `arena replay export`: to a file or to stdout. Folders for web hosts are `html`'s.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-use arena_match::{ReplayError, export_pgn, export_reference};
+use arena_match::{OutputFile, ReplayError, export_pgn, export_reference};
 
 use super::{bad, html, open_file};
 use crate::args::Format;
@@ -32,18 +31,13 @@ pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failur
     let cannot = |error: io::Error| {
         Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
     };
-    let mut to = BufWriter::new(File::create(path).map_err(cannot)?);
-    export(&mut to).map_err(|error| {
-        // Half an export would pass for a whole one. Devices, pipes and links aren't ours to remove. If it can't be removed, the
-        // failure is told all the same.
-        if path.symlink_metadata().is_ok_and(|data| data.is_file()) {
-            let _ = fs::remove_file(path);
-        }
-        match error {
-            ReplayError::Write(error) => cannot(error),
-            error => bad(file, &error),
-        }
-    })
+    let mut to = BufWriter::new(OutputFile::create(path).map_err(cannot)?);
+    export(&mut to).map_err(|error| match error {
+        ReplayError::Write(error) => cannot(error),
+        error => bad(file, &error),
+    })?;
+    to.into_inner().map_err(io::Error::from).and_then(OutputFile::keep).map_err(cannot)?;
+    Ok(())
 }
 
 pub fn is_same(a: &Path, b: &Path) -> bool {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use arena_match::{HeaderLine, Summary, index};
+use arena_match::{HeaderLine, OutputFile, Summary, index};
 use arena_web::{ASSETS, Places, replay_page};
 
 use super::export::is_same;
@@ -69,10 +69,10 @@ pub fn remark(file: &Path, summary: &Summary) -> Option<String> {
 }
 
 fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let written = File::create(path).and_then(|file| {
+    let written = OutputFile::create(path).and_then(|file| {
         let mut to = BufWriter::new(file);
         content(&mut to)?;
-        to.flush()
+        to.into_inner()?.keep().map(|_| ())
     });
     written
         .map_err(|error| Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display())))

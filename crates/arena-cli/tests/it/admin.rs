@@ -1,9 +1,10 @@
 //! Administration from the outside: the token of a first start, and everything that `arena admin` can do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use arena_testkit::Client;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -200,6 +201,24 @@ fn an_export_is_a_private_file_that_another_arena_takes_in() {
     let lines = fs::read_to_string(path).unwrap();
     assert_eq!(there.told(&["export"]), lines);
     assert_eq!(there.json(&["export", "--out", path]), json!({ "lines": 13, "file": path }));
+    // What isn't a file is written to, and stays what it is.
+    for descriptor in ["/dev/stdout", "/dev/fd/1"] {
+        assert_eq!(there.told(&["export", "--out", descriptor]), lines);
+    }
+    let pipe = out.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let piped = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| fs::read_to_string(&pipe).unwrap());
+        assert_eq!(there.told(&["export", "--out", pipe.to_str().unwrap()]), "");
+        reader.join().unwrap()
+    });
+    assert_eq!(piped, lines);
+    assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+    let link = out.path().join("link");
+    std::os::unix::fs::symlink(path, &link).unwrap();
+    there.told(&["export", "--out", link.to_str().unwrap()]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(path).unwrap(), lines);
 
     let here = Office::open();
     let taken = "taken: 2 users, 1 sessions, 10 messages; not taken: 0\n";

@@ -29,6 +29,7 @@ mod replay;
 mod replay_web;
 mod rules;
 mod scripts;
+mod spies;
 mod terminal;
 mod tls;
 mod tournament;

@@ -21,6 +21,7 @@ use seccompiler::{
     TargetArch, apply_filter, sock_filter,
 };
 
+use super::exposure::entries;
 use super::{Plan, Setup};
 use crate::process::{InForce, Limits, StartError};
 
@@ -172,9 +173,16 @@ fn around_hidden(path: &Path, hidden: &[PathBuf], paths: &mut Vec<(PathBuf, BitF
     }
     // Names can be listed, also those of what is hidden.
     paths.push((path.to_owned(), AccessFs::ReadDir.into()));
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    around_hidden_in(fs::read_dir(path).into_iter().flatten().flatten(), hidden, paths);
+}
+
+fn around_hidden_in(
+    entries: impl IntoIterator<Item = fs::DirEntry>,
+    hidden: &[PathBuf],
+    paths: &mut Vec<(PathBuf, BitFlags<AccessFs>)>,
+) {
     // A rule for a link would hold for what it leads to, wherever that is.
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
+    for entry in entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
         around_hidden(&entry.path(), hidden, paths);
     }
 }
@@ -204,7 +212,13 @@ fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::Rules
             paths.extend(ETC.map(|name| (Path::new("/etc").join(name), read)));
             paths.extend(top_level_libs().map(|path| (path, read)));
             for exposure in &plan.exposures {
-                around_hidden(&exposure.at, &plan.hidden, &mut paths);
+                match exposure.is_own.then(|| entries(&exposure.at)).flatten() {
+                    Some(entries) => {
+                        paths.push((exposure.at.clone(), AccessFs::ReadDir.into()));
+                        around_hidden_in(entries, &plan.hidden, &mut paths);
+                    }
+                    None => around_hidden(&exposure.at, &plan.hidden, &mut paths),
+                }
             }
             paths.push((own, read));
         }

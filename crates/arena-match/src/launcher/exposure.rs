@@ -33,6 +33,8 @@ pub(super) struct Exposure {
     pub at: PathBuf,
     /// Where it is, without any links.
     pub source: PathBuf,
+    /// True for the agent's own folder, which is shown entry by entry; see [`entries`].
+    pub is_own: bool,
 }
 
 /// Where to look things up.
@@ -80,6 +82,11 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     }
     let mut steps = 0;
     chosen.follow(program, order, places, &mut steps);
+    let own = canonical(&order.folder);
+    for exposure in &mut chosen.exposures {
+        // What the user names is shown as it is.
+        exposure.is_own = exposure.source == own && !order.expose.iter().any(|path| canonical(path) == own);
+    }
     chosen.exposures.sort_by_key(|exposure| exposure.at.as_os_str().len());
     chosen.exposures.dedup();
     chosen.hide(order);
@@ -102,7 +109,7 @@ impl Chosen {
         let Ok(source) = fs::canonicalize(path) else { return false };
         for at in [path.to_owned(), source.clone()] {
             if !is_system(&at) {
-                self.exposures.push(Exposure { at, source: source.clone() });
+                self.exposures.push(Exposure { at, source: source.clone(), is_own: false });
             }
         }
         true
@@ -191,12 +198,22 @@ impl Chosen {
     }
 }
 
+/// Most entries of an agent's folder that are shown one by one.
+const MAX_ENTRIES: usize = 128;
+
+/// The entries of an agent's folder, if they are few enough to be shown one by one. A file that appears in the folder later stays out of
+/// sight then.
+pub(super) fn entries(folder: &Path) -> Option<Vec<fs::DirEntry>> {
+    let entries: Vec<fs::DirEntry> = fs::read_dir(folder).ok()?.take(MAX_ENTRIES + 1).collect::<Result<_, _>>().ok()?;
+    (entries.len() <= MAX_ENTRIES).then_some(entries)
+}
+
 fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether all agents see this anyway.
-pub(super) fn is_system(path: &Path) -> bool {
+pub(crate) fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder)) || top_level_lib(path)
 }
 
@@ -211,8 +228,8 @@ fn is_ours(path: &Path) -> bool {
     ["/", "/dev", "/proc", "/sys", "/tmp"].iter().any(|own| path == Path::new(own))
 }
 
-/// Whether a folder holds so much that it mustn't be shown because of one thing in it.
-fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
+/// True if a folder holds so much that it mustn't be shown because of one thing in it.
+pub(crate) fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
     let is_a_home = folder.parent() == Some(Path::new("/home")) || folder.parent() == Some(Path::new("/Users"));
     WIDE.iter().any(|wide| folder == Path::new(wide)) || is_a_home || home.is_some_and(|home| home.starts_with(folder))
 }

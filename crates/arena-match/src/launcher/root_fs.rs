@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
@@ -15,7 +15,7 @@ use rustix::mount::{
 use rustix::process::{chdir, pivot_root};
 
 use super::confine::{DEVICES, ETC, ZERO, has_landlock};
-use super::exposure::is_system;
+use super::exposure::{Exposure, entries, is_system};
 use super::{Plan, Setup};
 use crate::process::{InForce, StartError};
 
@@ -38,7 +38,11 @@ pub(super) fn build(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Re
     devices().setup("making /dev")?;
     let scratch = scratch(plan).setup("making the scratch folder")?;
     for exposure in &plan.exposures {
-        show(&exposure.source, &exposure.at).setup(&format!("showing {}", exposure.at.display()))?;
+        let showing = format!("showing {}", exposure.at.display());
+        match exposure.is_own.then(|| entries(&old(&exposure.source))).flatten() {
+            Some(entries) => show_each(&entries, exposure).setup(&showing)?,
+            None => show(&exposure.source, &exposure.at).setup(&showing)?,
+        }
     }
     hide(&plan.hidden).setup("hiding what is others'")?;
     if let Err(error) = processes() {
@@ -160,7 +164,6 @@ fn show(source: &Path, at: &Path) -> io::Result<()> {
     let source = old(source);
     let is_folder = source.metadata()?.is_dir();
     if let (Ok(there), Ok(wanted)) = (at.metadata(), source.metadata()) {
-        use std::os::unix::fs::MetadataExt;
         // Shown with a folder above it.
         if (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()) {
             return Ok(());
@@ -172,6 +175,29 @@ fn show(source: &Path, at: &Path) -> io::Result<()> {
         File::create_new(at)?;
     }
     Ok(mount_bind_recursive(&source, at)?)
+}
+
+/// Shows a folder's entries as they are now.
+fn show_each(entries: &[fs::DirEntry], Exposure { at, source, .. }: &Exposure) -> io::Result<()> {
+    if at.exists() {
+        // By what is shown of another folder: at this place there is nothing of our own to put entries into.
+        return show(source, at);
+    }
+    make_folder(at)?;
+    // A mount of its own, so that it becomes read-only wherever it is.
+    mount_bind_recursive(at, at)?;
+    for entry in entries {
+        let (kind, name) = (entry.file_type()?, entry.file_name());
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, at.join(name))?;
+        } else if kind.is_dir() || kind.is_file() {
+            show(&source.join(&name), &at.join(&name))?;
+        }
+    }
+    // It is as closed to others as the folder itself. An owner that isn't known in here needn't be told.
+    let metadata = old(source).metadata()?;
+    let _ = chown(at, Some(metadata.uid()), Some(metadata.gid()));
+    fs::set_permissions(at, metadata.permissions())
 }
 
 /// Puts something that nobody can open in front of these files and folders.

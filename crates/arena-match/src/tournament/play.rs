@@ -1,6 +1,5 @@
 //! Playing a tournament: its matches are spread over the cores, and each is in the journal as soon as it ends.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +14,9 @@ use super::plan::PlanError;
 use super::watch::FileWatch;
 use crate::agent::Agent;
 use crate::contest::{Confinement, Contest, Plan, hold};
+use crate::output::OutputFile;
 use crate::placement::spread;
+use crate::places::{OpenPlace, Place, private};
 use crate::play::MatchError;
 use crate::process::Launcher;
 
@@ -68,6 +69,9 @@ pub enum PlayError<E> {
     /// Files of agents aren't what they were. What these agents were playing meanwhile doesn't count.
     #[error(transparent)]
     Changed(#[from] FilesChanged),
+    /// A place that is written to can't be kept from an agent.
+    #[error(transparent)]
+    Open(#[from] OpenPlace),
     /// Replays and logs can't be written.
     #[error("{} can't be written: {source}", path.display())]
     Replay {
@@ -99,8 +103,10 @@ pub fn play<E: Send>(
         std::fs::create_dir_all(path).map_err(|source| PlayError::Replay { path: path.clone(), source })?;
     }
     let agents: Vec<Agent> = plan.agents.iter().map(super::Entrant::agent).collect();
+    let private = places(&plan, &folder)?;
     let confinement = Confinement {
         launcher: how.launcher.clone(),
+        private,
         mode: plan.sandbox,
         limits: plan.sandbox_limits,
         expose: plan.expose.clone(),
@@ -167,6 +173,16 @@ pub fn play<E: Send>(
     Ok(Ended::Complete)
 }
 
+/// Places that are hidden from the agents of a tournament: its folder, and files of the arena in theirs.
+///
+/// # Errors
+/// When the folder can't be kept from one of them.
+pub fn places(plan: &super::Plan, folder: &Path) -> Result<Vec<PathBuf>, OpenPlace> {
+    let agents: Vec<Agent> = plan.agents.iter().map(super::Entrant::agent).collect();
+    let replays = folder.join(REPLAYS);
+    private(&agents, &plan.expose, plan.sandbox, &[Place::Folder(folder), Place::Folder(&replays)])
+}
+
 /// What all matches of a tournament have in common.
 struct Room<'a> {
     game: &'static arena_model::GameType,
@@ -196,7 +212,7 @@ impl Room<'_> {
         };
         let path = self.replays.as_ref().map(|folder| folder.join(format!("{}.jsonl", fixture.number)));
         let cannot = |source: io::Error| PlayError::Replay { path: path.clone().unwrap_or_default(), source };
-        let mut file = path.as_ref().map(File::create).transpose().map_err(cannot)?;
+        let mut file = path.as_ref().map(|path| OutputFile::create(path)).transpose().map_err(cannot)?;
         let out = file.as_mut().map(|file| file as &mut (dyn Write + Send));
         let contest = hold(&plan, out, None, called_off);
         // Nobody knows which of its versions an agent played this with; and what is gone most often couldn't be started either.
@@ -204,7 +220,8 @@ impl Room<'_> {
             self.check_files(fixture)?;
         }
         let contest = contest.map_err(|source| PlayError::Match { number: fixture.number, source })?;
-        if let Some(path) = &path {
+        if let (Some(path), Some(file)) = (&path, file) {
+            file.keep().map_err(cannot)?;
             keep(&contest, path).map_err(cannot)?;
         }
         Ok((contest, began.elapsed()))

@@ -48,6 +48,7 @@ fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) ->
         mode: kit.spec.sandbox,
         limits: Limits::default(),
         expose: Vec::new(),
+        private: Vec::new(),
         public_only: false,
     };
     let plan = CheckPlan { agent, games, seed: &Seed::from_number(0), confinement: &confinement };

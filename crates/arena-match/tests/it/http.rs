@@ -103,6 +103,7 @@ fn play_at(address: &str, public_only: bool) -> Contest {
         mode: SandboxMode::Off,
         limits: Limits::default(),
         expose: Vec::new(),
+        private: Vec::new(),
         public_only,
     };
     let plan = Plan {
@@ -339,6 +340,7 @@ fn servers_can_be_checked() {
         mode: SandboxMode::Off,
         limits: Limits::default(),
         expose: Vec::new(),
+        private: Vec::new(),
         public_only: false,
     };
     let games = [arena_catalogue::game("food_catcher").unwrap()];

@@ -1,12 +1,13 @@
 //! What an agent can't see, reach or use up.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use arena_match::process::{How, KillReason, Limits, SandboxMode};
 
-use crate::agent::{Agent, CONFINED, Listeners, MODES, PATIENCE, read_to_end};
+use crate::agent::{Agent, CONFINED, Listeners, MODES, PATIENCE, read_line, read_to_end};
 
 /// Tries the attempts, one per argument, and prints for each whether it came through.
 const ATTEMPTS: &str = r#"
@@ -124,6 +125,30 @@ for name in sys.argv[1:]: print(name, reads(name))
         // Names can be listed where there are no namespaces.
         let told = if mode == CONFINED[1] { run.stdout.replace("sub True", "sub False") } else { run.stdout.clone() };
         assert_eq!(told, expected, "{mode:?}: {run:?}");
+    }
+}
+
+#[test]
+fn what_appears_in_the_own_folder_later_cannot_be_read() {
+    for mode in CONFINED {
+        let text = r#"
+folder = os.path.dirname(__file__)
+print("ready", flush=True)
+sys.stdin.readline()
+for name in ["there", "later", "by-link"]:
+    try: print(name, open(os.path.join(folder, name)).read())
+    except OSError: print(name, "refused")
+"#;
+        let agent = Agent::python(mode, text);
+        let folder = agent.spec.folder.clone();
+        fs::write(folder.join("there"), "was there").unwrap();
+        std::os::unix::fs::symlink("later", folder.join("by-link")).unwrap();
+        let mut process = agent.start();
+        assert_eq!(read_line(&process.stdout), "ready", "{mode:?}");
+        fs::write(folder.join("later"), "too late").unwrap();
+        fs::File::from(process.stdin.take().unwrap()).write_all(b"go\n").unwrap();
+        let told = read_to_end(&process.stdout);
+        assert_eq!(told, "there was there\nlater refused\nby-link refused\n", "{mode:?}");
     }
 }
 

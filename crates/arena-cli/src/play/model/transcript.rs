@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use arena_engine::Environment;
+use arena_match::open_direct;
 use serde_json::{Value, json};
 
 use super::super::seat::Seat;
@@ -86,5 +87,8 @@ impl fmt::Display for Transcript {
 }
 
 fn create(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    match open_direct(path)? {
+        Some(file) => Ok(file),
+        None => OpenOptions::new().write(true).create_new(true).mode(0o600).open(path),
+    }
 }

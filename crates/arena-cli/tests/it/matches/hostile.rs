@@ -200,8 +200,10 @@ fn agents_get_at_nothing_but_their_own() {
             "--sandbox",
             sandbox,
         ];
+        // In a folder that is there already: what appears beside an agent isn't shown to it.
+        fs::create_dir(room.path().join("snoops/late")).unwrap();
         let running = room.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
-        fs::write(room.path().join("snoops/runner.pid"), format!("{}\n", running.pid())).unwrap();
+        fs::write(room.path().join("snoops/late/runner.pid"), format!("{}\n", running.pid())).unwrap();
         let result = running.finish().result().unwrap();
         assert_eq!(result["has_tainted_agent"], false, "{sandbox}: {result}");
         let snoop = result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == 0).unwrap();
@@ -220,7 +222,8 @@ fn agents_that_share_a_folder_do_not_see_each_other() {
         let snoop = room.script("both", "snoops.py", super::KIT);
         let other = room.script("both", "other.py", super::KIT);
         let opponent = if is_same { snoop.clone() } else { other.clone() };
-        fs::write(room.path().join("both/runner.pid"), "1\n").unwrap();
+        fs::create_dir(room.path().join("both/late")).unwrap();
+        fs::write(room.path().join("both/late/runner.pid"), "1\n").unwrap();
         fs::write(room.path().join("both/beside"), "").unwrap();
         let targets = json!({"secret": room.file("both/beside"), "opponent": other, "port": 1});
         fs::write(room.path().join("both/targets.json"), targets.to_string()).unwrap();

@@ -102,12 +102,8 @@ fn a_match_without_a_result_leaves_an_older_replay_alone() {
         assert_eq!(fs::read_to_string(&replay).unwrap(), "older", "{signal:?}");
         let names = fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let beside: Vec<String> = names.filter(|name| name.contains("game.")).collect();
-        // Whoever is killed can't clear up, but what is left can't be taken for a replay.
-        let most = if signal == Signal::KILL { 2 } else { 1 };
-        assert!(
-            beside.len() <= most && beside.iter().all(|name| name == "game.jsonl" || name.contains(".partial-")),
-            "{beside:?}"
-        );
+        // A replay has no name before it is whole, so nothing is left of it.
+        assert!(beside.len() <= 1 && beside.iter().all(|name| name == "game.jsonl"), "{beside:?}");
     }
 }
 
@@ -119,6 +115,21 @@ fn a_replay_that_is_no_file_has_no_logs_beside_it() {
     let finished = room.play(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat());
     assert_eq!(finished.result().unwrap()["replay_file"], "/dev/null");
     assert!(!Path::new("/dev/null.seat0.log").exists());
+    // Stdout is one place for both, also where it is a file.
+    let path = room.file("both");
+    let options = ["match", "run", "food_catcher", "--set", "n_epochs=3", "--json", "--replay", "/dev/stdout"];
+    let status = arena(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat())
+        .env("TMPDIR", room.path().join("tmp"))
+        .stdout(fs::File::create(&path).unwrap())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        (lines.len(), &lines[0]["game"], &lines[5]["game"]),
+        (6, &"food_catcher".into(), &"food_catcher".into())
+    );
     room.check_nothing_remains();
 }
 

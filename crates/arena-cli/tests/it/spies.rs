@@ -1,0 +1,204 @@
+//! Spies: agents that read every file that they can open, while the arena writes beside them. They learn nothing: neither the seed of
+//! what they play, nor what the opponent did.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::geteuid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Run, arena, finished};
+
+const SPY: &str = include_str!("../hostile/spy.py");
+const SHELL_SPY: &str = include_str!("../hostile/spy.sh");
+
+/// Texts that are in files of the arena alone: replays, journals, logs of another spy.
+const MARKS: [&str; 3] = ["arena_replay", "arena_tournament", "whispered by a spy"];
+
+/// A user without rights, as whom root plays too.
+const ORDINARY: u32 = 12345;
+
+/// Users that run the arena: root where the tests are root, and an ordinary user in any case.
+fn users() -> Vec<Option<u32>> {
+    if geteuid().is_root() { vec![None, Some(ORDINARY)] } else { vec![None] }
+}
+
+/// A folder with two spies in it, from which the arena is run.
+struct Nest {
+    folder: TempDir,
+    user: Option<u32>,
+}
+
+impl Nest {
+    /// Spies that look for these texts too.
+    fn new(user: Option<u32>, needles: &[String]) -> Nest {
+        let nest = Nest { folder: tempfile::tempdir().unwrap(), user };
+        let needles: Vec<String> = MARKS.iter().map(|mark| (*mark).to_owned()).chain(needles.to_vec()).collect();
+        let backwards: String = needles.iter().map(|needle| needle.chars().rev().collect::<String>() + "\n").collect();
+        for (name, text) in [("spy.py", SPY), ("other.py", SPY), ("spy.sh", SHELL_SPY), ("needles.txt", &backwards)] {
+            fs::write(nest.path(name), text).unwrap();
+            fs::set_permissions(nest.path(name), Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::set_permissions(nest.folder.path(), Permissions::from_mode(0o755)).unwrap();
+        nest.give(nest.folder.path());
+        nest
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Makes a file that of the user.
+    fn give(&self, path: &Path) {
+        chown(path, self.user, self.user).unwrap();
+    }
+
+    /// Runs the arena as the user, in the folder.
+    fn run(&self, args: &[&str]) -> Run {
+        let plain = arena(args);
+        let mut command = match self.user {
+            None => plain,
+            Some(id) => {
+                let mut command = Command::new("setpriv");
+                command.args([format!("--reuid={id}"), format!("--regid={id}"), "--clear-groups".to_owned()]);
+                command.arg(plain.get_program()).args(plain.get_args()).env("HOME", "/");
+                for (name, value) in plain.get_envs() {
+                    match value {
+                        Some(value) => command.env(name, value),
+                        None => command.env_remove(name),
+                    };
+                }
+                command
+            }
+        };
+        finished(command.current_dir(self.folder.path()).output().unwrap())
+    }
+}
+
+/// A short game, in which nobody is hurried.
+const GAME: [&str; 7] = ["food_catcher", "--set", "n_epochs=4", "--step-ms", "60000", "--seed", "77"];
+
+fn seeds_of(run: &Run) -> Vec<String> {
+    let results = run.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    results.map(|result| result["seed"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The seeds that matches with these arguments have, found out with agents that don't look.
+fn seeds(games: &str) -> Vec<String> {
+    let lab = tempfile::tempdir().unwrap();
+    let quiet = SPY.replace("def look():", "def look():\n    return\n\n\ndef dive():").replace(".start()", "");
+    for name in ["a.py", "b.py"] {
+        fs::write(lab.path().join(name), &quiet).unwrap();
+        fs::write(lab.path().join("needles.txt"), "").unwrap();
+    }
+    let agents = ["a.py", "b.py"].map(|name| lab.path().join(name).display().to_string());
+    let args = ["match", "run", "--json", "--games", games, "--agent", &agents[0], "--agent", &agents[1]];
+    let run = finished(arena(&[&args[..], &GAME].concat()).output().unwrap());
+    assert_eq!(run.code, 0, "{run:#?}");
+    seeds_of(&run)
+}
+
+/// Asserts that all games were played, and no spy found anything.
+#[track_caller]
+fn nothing_was_found(case: &str, run: &Run, games: usize) {
+    assert_eq!(run.code, 0, "{case}: {run:#?}");
+    let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(results.len(), games, "{case}: {run:#?}");
+    for result in results {
+        assert_eq!(result["has_tainted_agent"], false, "{case}: {result:#}");
+    }
+}
+
+const MODES: [&str; 2] = ["on", "no-namespaces"];
+
+#[test]
+fn spies_learn_nothing_from_replays_beside_them() {
+    let one = seeds("1");
+    let several = seeds("3");
+    assert_eq!(several[0], several[1]);
+    assert_ne!(several[0], several[2]);
+    let needles = [one, several].concat();
+    for user in users() {
+        for mode in MODES {
+            let case = format!("{mode} as {user:?}");
+            let nest = Nest::new(user, &needles);
+            let play = |second: &str, more: &[&str]| {
+                let args = ["match", "run", "--json", "--sandbox", mode, "--agent", "spy.py", "--agent", second];
+                nest.run(&[&args[..], &GAME, more].concat())
+            };
+            // The second game finds the first one's replay and logs, with its own seed, under two names.
+            for name in ["game.jsonl", "game.jsonl", "again.jsonl"] {
+                nothing_was_found(&format!("{case}, {name}"), &play("other.py", &["--replay", name]), 1);
+                let log = fs::read_to_string(nest.path(&name.replace(".jsonl", ".seat0.log"))).unwrap();
+                assert_eq!(log, "whispered by a spy\n", "{case}");
+            }
+            let told = play("spy.sh", &["--replay", "games", "--games", "3"]);
+            nothing_was_found(&format!("{case}, pairs"), &told, 3);
+            assert!((1..=3).all(|number| nest.path(&format!("games/{number}.jsonl")).is_file()), "{case}");
+        }
+    }
+}
+
+#[test]
+fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
+    // A single match has the seed of the tournament itself.
+    let needles = seeds("1");
+    for user in users() {
+        for mode in MODES {
+            let case = format!("{mode} as {user:?}");
+            let nest = Nest::new(user, &needles);
+            let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", mode];
+            for out in ["cup", "deep/cup"] {
+                let args = ["tournament", "run", "--json", "--rounds", "1", "--replays", "--out", out];
+                let run = nest.run(&[&args[..], &agents, &GAME].concat());
+                assert_eq!(run.code, 0, "{case}: {run:#?}");
+                let journal = fs::read_to_string(nest.path(out).join("tournament.jsonl")).unwrap();
+                assert!(journal.contains(&needles[0]) && journal.lines().count() == 3, "{case}: {journal}");
+                assert!(!journal.contains("CRASHED"), "{case}: {journal}");
+            }
+            let league = |args: &[&str]| {
+                let run = nest.run(&[&["league"], args, &["--data", "data"]].concat());
+                assert_eq!(run.code, 0, "{case}: {run:#?}");
+                run
+            };
+            league(&[&["create", "ladder", "--sandbox", mode, "--game"], &GAME[..]].concat());
+            league(&["add", "ladder", "spy.py", "other.py"]);
+            let told = league(&["run", "ladder", "--games", "2", "--json"]).stdout;
+            assert!(told.contains("\"termination\"") && !told.contains("CRASHED"), "{case}: {told}");
+        }
+    }
+}
+
+/// Without a sandbox nothing can be hidden, so the spies find what they look for, and the arena doesn't write a journal beside them.
+#[test]
+fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refused() {
+    let needles = seeds("1");
+    let nest = Nest::new(None, &needles);
+    // The way up is left out: it leads to all files of the machine.
+    let near = SPY.replace("starts = [\"/\", FOLDER, os.getcwd(), os.path.dirname(FOLDER), \"/tmp\", \"/var/tmp\", os.environ.get(\"HOME\", \"/\")]", "starts = [FOLDER]")
+        .replace("[\"self\"] + processes", "[\"self\"]");
+    assert_ne!(near, SPY);
+    for name in ["spy.py", "other.py"] {
+        fs::write(nest.path(name), &near).unwrap();
+    }
+    let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", "off"];
+    let play = || nest.run(&[&["match", "run", "--json", "--replay", "game.jsonl"], &agents[..], &GAME].concat());
+    // The replay has no name before the agents are gone.
+    nothing_was_found("off", &play(), 1);
+    let second: Value = serde_json::from_str(&play().stdout).unwrap();
+    assert_eq!(second["has_tainted_agent"], true, "{second:#}");
+    for (args, path) in [
+        (&["tournament", "run", "--rounds", "1", "--out", "cup"][..], "cup"),
+        (&["match", "run", "--games", "2", "--replay", "games"], "games"),
+    ] {
+        let run = nest.run(&[args, &agents, &GAME].concat());
+        let told = format!(
+            "error: {path} is in the folder of the agent spy, which can read it without a sandbox; choose a place outside of that folder\n"
+        );
+        assert_eq!((run.code, run.stderr), (2, told));
+        assert!(!nest.path("cup").exists());
+    }
+}
