@@ -17,6 +17,7 @@ mod live;
 mod log;
 mod matches;
 mod nodes;
+mod old_sdk;
 mod pgn;
 mod play;
 mod players;
