@@ -1,5 +1,7 @@
 //! `arena agent`: what an agent gets wrong, told to its author.
 
+mod new;
+
 use std::fmt::Write;
 
 use arena_match::{CheckPlan, Checked, Finding, Severity, check};
@@ -19,6 +21,7 @@ const INDENT: &str = "        ";
 pub fn run(verb: AgentVerb, style: Style) -> Result<(), Failure> {
     match verb {
         AgentVerb::Check(args) => check_agent(&args, style),
+        AgentVerb::New(args) => new::run(&args, style),
     }
 }
 

@@ -25,7 +25,7 @@ use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
-pub use agent::{AgentVerb, CheckArgs};
+pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
@@ -257,9 +257,10 @@ a server, or `arena league`; `show` and `list` read beside either.")]
     /// Rate the results in files and folders, by all systems side by side.
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
-    /// Agents: find out what one gets wrong before it loses matches by it.
+    /// Agents: write a sample to start from, and find out what one gets wrong before it loses matches by it.
     #[command(after_help = "\
 Examples:
+  arena agent new snake bot
   arena agent check ./bot
   arena agent check ./bot --game snake")]
     Agent {

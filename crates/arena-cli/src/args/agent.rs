@@ -1,6 +1,8 @@
 //! The arguments of `arena agent`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::SandboxArgs;
 
@@ -20,6 +22,44 @@ The agent is started some times, in the same sandbox as in a match. Each time it
 keys that it can't know, with the state in each place where it may be, and then it is told to stop. `wrong` costs matches,
 `advice` doesn't, and what is `fine` was tried. The exit code is 12 if something is wrong, else 0.")]
     Check(CheckArgs),
+    /// Write a sample agent into a new folder.
+    #[command(after_help = "\
+Examples:
+  arena agent new snake mybot                          a bot in Python that plays snake
+  arena agent new chess rival --language javascript
+  arena agent new ultimatum haggler --template         for a game without a sample: the protocol, and a place for your code
+
+There are samples for snake, chess, food_catcher and cherry_picker in both languages, and for psi and dining-cryptographers in
+Python.")]
+    New(NewAgentArgs),
+}
+
+/// Options of `arena agent new`.
+#[derive(Debug, Args)]
+pub struct NewAgentArgs {
+    /// Name of the game
+    #[arg(value_name = "GAME")]
+    pub game: String,
+    /// Folder to make
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Programming language
+    #[arg(long, value_name = "LANGUAGE", default_value = "python")]
+    pub language: Language,
+    /// Write an agent that does nothing yet instead of the sample
+    #[arg(long)]
+    pub template: bool,
+}
+
+/// A language that agents are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    /// Python 3
+    #[value(alias = "py")]
+    Python,
+    /// JavaScript, for Node.js
+    #[value(name = "javascript", alias = "js")]
+    JavaScript,
 }
 
 /// Options of `arena agent check`.

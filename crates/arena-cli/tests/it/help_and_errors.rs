@@ -81,6 +81,7 @@ fn every_verb_has_help_with_examples() {
         league season
         league list
         agent check
+        agent new
         replay show
         replay serve
         replay verify
