@@ -19,6 +19,7 @@ mod keys;
 mod last_line;
 mod league;
 mod matches;
+mod notify;
 mod output;
 mod play;
 mod rate;

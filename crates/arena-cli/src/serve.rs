@@ -22,7 +22,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::launcher;
-use crate::{output, scripts};
+use crate::{notify, output, scripts};
 
 /// Runs a server until Ctrl-C or SIGTERM.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
@@ -38,6 +38,11 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         if let Some(token) = server.new_admin_token() {
             output::print(&introduce(token, &data))?;
         }
+        notify::send(notify::READY);
+        let stop = async {
+            stop.await;
+            notify::send(notify::STOPPING);
+        };
         server.run(stop).await.map_err(|error| Failure::caused(Exit::Internal, &error))
     })
 }

@@ -3,8 +3,11 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -52,6 +55,39 @@ fn signal_ends_the_server_in_good_order() {
         server.signal(signal);
         assert_eq!(server.ended().code(), Some(0), "{signal:?}");
     }
+}
+
+#[test]
+fn a_service_manager_is_told_when_the_server_listens_and_when_it_stops() {
+    let folder = folder();
+    let file = folder.path().join("notify");
+    let name = format!("arena-test-{}", std::process::id());
+    let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
+    for (manager, told) in [
+        (UnixDatagram::bind(&file).unwrap(), file.display().to_string()),
+        (UnixDatagram::bind_addr(&abstract_name).unwrap(), format!("@{name}")),
+    ] {
+        manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let hear = || {
+            let mut message = [0; 64];
+            let length = manager.recv(&mut message).unwrap();
+            String::from_utf8_lossy(&message[..length]).into_owned()
+        };
+        let data = folder.path().join("data");
+        let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+        let mut server = Running::start_with(&args, &[("NOTIFY_SOCKET", &told)]);
+        assert_eq!(hear(), "READY=1");
+        server.signal(Signal::TERM);
+        assert_eq!(hear(), "STOPPING=1");
+        assert_eq!(server.ended().code(), Some(0));
+    }
+    // A manager that isn't there stops nobody.
+    let gone = folder.path().join("gone").display().to_string();
+    let data = folder.path().join("data");
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    let mut server = Running::start_with(&args, &[("NOTIFY_SOCKET", &gone)]);
+    server.signal(Signal::TERM);
+    assert_eq!(server.ended().code(), Some(0));
 }
 
 #[test]
