@@ -10,7 +10,7 @@ use crate::{browser, nats, packages, postgres, python, rules};
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -27,6 +27,7 @@ const STEPS: [Step; 11] = [
     ("PostgreSQL for the store", |_| postgres::prepare()),
     ("NATS for the workers", |_| nats::prepare()),
     ("libfaketime for clocks that are wrong", |_| packages::need("faketime", "faketime")),
+    ("SQLite's shell for the commands in the docs", |_| packages::need("sqlite3", "sqlite3")),
     ("the browser for the pages", browser::prepare),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
 ];

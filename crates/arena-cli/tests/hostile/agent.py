@@ -420,7 +420,7 @@ def hides_files(_):
 @on("id")
 def snoops(_):
     """Says in its name what it got at."""
-    pid_file = os.path.join(FOLDER, "runner.pid")
+    pid_file = os.path.join(FOLDER, "late", "runner.pid")
     while not os.path.exists(pid_file) or not open(pid_file).read().endswith("\n"):
         time.sleep(0.01)
     pid = int(open(pid_file).read())

@@ -8,6 +8,7 @@ mod auth;
 mod challenge;
 mod crash;
 mod demo;
+mod docs;
 mod examples;
 mod hall;
 mod help_and_errors;

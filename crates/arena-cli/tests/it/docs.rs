@@ -1,0 +1,620 @@
+//! The commands in README.md and docs, run as a newcomer would: page by page from top to bottom, in an empty folder, or in a copy of the
+//! checkout where the page is for those who have one.
+//!
+//! A page says in comments that readers don't see (`<!-- ci: … -->`) what can't be done here. They hold for the block behind them:
+//!
+//! | | |
+//! |---|---|
+//! | `checkout` | from here on the folder is a checkout |
+//! | `empty` | from here on the folder is a new, empty one |
+//! | `start COMMAND`, `beside "COMMAND"` | starts a server that readers have; lets a command of the block go on |
+//! | `run COMMAND` | runs a command that readers have run otherwise, or needn't |
+//! | `skip REASON`, `skip "COMMAND" REASON` | leaves out the block, or the commands that begin so; the reason is printed |
+//! | `add "COMMAND" ARGUMENTS` | makes the commands that begin so shorter |
+//! | `input "COMMAND" LINES` | what somebody types, with `\n` between lines |
+//! | `exit CODE "COMMAND"` | the exit code, where it isn't 0 |
+//!
+//! A fenced block `output` holds what the commands before it print: its lines have to come in that order, numbers and ids aside.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+use crate::program::{Running, arena};
+
+/// Longest time that a command may take. Far more than it does, because build machines are slow and busy.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Words with which a line of commands begins.
+const COMMANDS: [&str; 26] = [
+    "arena",
+    "cargo",
+    "cd",
+    "chmod",
+    "cp",
+    "createuser",
+    "curl",
+    "docker",
+    "export",
+    "git",
+    "head",
+    "install",
+    "make",
+    "mkdir",
+    "mv",
+    "nats-server",
+    "pg_dump",
+    "pip",
+    "python",
+    "python3",
+    "rm",
+    "sqlite3",
+    "systemctl",
+    "tar",
+    "target/release/arena",
+    "tee",
+];
+
+/// Pages whose commands are run, and one that has none.
+const PAGES: [&str; 14] = [
+    "README.md",
+    "clients/python/README.md",
+    "docs/agents.md",
+    "docs/challenge-reference.md",
+    "docs/coming-from.md",
+    "docs/one-arena.md",
+    "docs/operations.md",
+    "docs/replays.md",
+    "docs/scaling.md",
+    "docs/server-tournaments.md",
+    "docs/tournaments.md",
+    "docs/writing-challenges.md",
+    "examples/agents/README.md",
+    "examples/challenges/README.md",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A piece of a page.
+#[derive(Debug, PartialEq)]
+enum Piece {
+    /// A block of commands, each a line, and the line of the page on which it begins.
+    Block(usize, Vec<String>),
+    Output(usize, Vec<String>),
+    Note(usize, String),
+}
+
+/// Splits a page into commands, their output, and notes to this test.
+fn pieces(page: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut lines = page.lines().enumerate().map(|(number, line)| (number + 1, line)).peekable();
+    while let Some((number, line)) = lines.next() {
+        if let Some(note) = line.strip_prefix("<!-- ci: ") {
+            pieces.push(Piece::Note(number, note.strip_suffix(" -->").unwrap().to_owned()));
+        } else if let Some(language) = line.strip_prefix("```") {
+            let block: Vec<String> = lines
+                .by_ref()
+                .map(|(_, line)| line)
+                .take_while(|line| !line.starts_with("```"))
+                .map(str::to_owned)
+                .collect();
+            match language {
+                "sh" | "bash" | "console" => pieces.push(Piece::Block(number, commands(&block))),
+                "output" => pieces.push(Piece::Output(number, block)),
+                _ => {}
+            }
+        } else if let Some(first) = line.strip_prefix("    ") {
+            let mut block = vec![first.to_owned()];
+            while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with("    ") || line.is_empty()) {
+                block.push(line.get(4..).unwrap_or_default().to_owned());
+            }
+            let commands = commands(&block);
+            if !commands.is_empty() {
+                pieces.push(Piece::Block(number, commands));
+            }
+        }
+    }
+    pieces
+}
+
+/// The commands of a block. What goes on behind a backslash, or in quotes, belongs to the line before.
+fn commands(block: &[String]) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for line in block.iter().filter(|line| !line.trim().is_empty()) {
+        let line = without_comment(line);
+        if is_open {
+            let last = commands.last_mut().unwrap();
+            last.truncate(last.trim_end_matches('\\').trim_end().len());
+            last.push(' ');
+            last.push_str(line.trim());
+        } else {
+            commands.push(line.trim().to_owned());
+        }
+        let last = commands.last().unwrap();
+        is_open = last.ends_with('\\') || last.matches('\'').count() % 2 == 1;
+    }
+    let is_command = |line: &str| {
+        let word = line.split(' ').find(|word| !is_variable(word)).unwrap_or(line);
+        COMMANDS.contains(&word) || is_variable(line.split(' ').next().unwrap_or_default())
+    };
+    // A block is of commands as a whole, or not at all.
+    if commands.iter().all(|line| is_command(line)) { commands } else { Vec::new() }
+}
+
+fn is_variable(word: &str) -> bool {
+    word.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
+}
+
+/// The line without the comment at its end.
+fn without_comment(line: &str) -> &str {
+    line.find("  # ").map_or(line, |at| &line[..at]).trim_end()
+}
+
+/// A newcomer at work: a shell, a folder, and what was noted from outputs.
+struct Newcomer {
+    page: &'static str,
+    /// Holds all folders.
+    place: TempDir,
+    shell: Child,
+    folders: usize,
+    commands: usize,
+    port: u16,
+    /// Values by the placeholders that stand for them.
+    noted: BTreeMap<String, String>,
+    /// Process groups of what goes on beside.
+    background: Vec<Child>,
+    log: String,
+    skipped: Vec<String>,
+}
+
+impl Newcomer {
+    fn new(page: &'static str) -> Newcomer {
+        let place = tempfile::tempdir().unwrap();
+        let bin = place.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        fs::create_dir(place.path().join("home")).unwrap();
+        let program = PathBuf::from(arena(&[]).get_program());
+        std::os::unix::fs::symlink(program, bin.join("arena")).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut shell = Command::new("bash");
+        for (name, value) in arena(&[]).get_envs() {
+            if value.is_none() {
+                shell.env_remove(name);
+            }
+        }
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        shell.env("PATH", path).env("HOME", place.path().join("home")).env("CHECKOUT", root());
+        shell.env("PORT", port.to_string()).env("ARENA_URL", format!("http://127.0.0.1:{port}"));
+        shell.arg("--noprofile").arg("--norc").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let shell = shell.current_dir(place.path()).process_group(0).spawn().unwrap();
+        let (noted, log) = (BTreeMap::new(), String::new());
+        let (background, skipped) = (Vec::new(), Vec::new());
+        let mut newcomer =
+            Newcomer { page, place, shell, folders: 0, commands: 0, port, noted, background, log, skipped };
+        newcomer.enter_folder(false);
+        newcomer
+    }
+
+    /// Goes to a new folder: an empty one, or a copy of the checkout without what was built.
+    fn enter_folder(&mut self, is_checkout: bool) {
+        self.folders += 1;
+        let folder = self.place.path().join(format!("folder{}", self.folders));
+        fs::create_dir(&folder).unwrap();
+        if is_checkout {
+            for name in ["clients", "docs", "examples"] {
+                let copied = Command::new("cp").arg("-r").arg(root().join(name)).arg(&folder).status().unwrap();
+                assert!(copied.success());
+            }
+        }
+        self.run(&format!("cd {}", folder.display()), None, 0);
+    }
+
+    /// Runs a command in the shell and waits for it. Returns what it printed.
+    #[track_caller]
+    fn run(&mut self, command: &str, input: Option<&str>, code: i32) -> String {
+        self.commands += 1;
+        let at = |ending: &str| self.place.path().join(format!("{}.{ending}", self.commands));
+        let (out, err, done, typed) = (at("out"), at("err"), at("done"), at("in"));
+        fs::write(&typed, input.unwrap_or_default()).unwrap();
+        let script = format!(
+            "{{ {command}\n}} < {} > {} 2> {}; echo $? > {}.part; mv {}.part {}\n",
+            typed.display(),
+            out.display(),
+            err.display(),
+            done.display(),
+            done.display(),
+            done.display()
+        );
+        self.shell.stdin.as_mut().unwrap().write_all(script.as_bytes()).unwrap();
+        let by = Instant::now() + PATIENCE;
+        while !done.exists() {
+            let is_alive = self.shell.try_wait().unwrap().is_none();
+            assert!(is_alive && Instant::now() < by, "{}: `{command}` doesn't end\n{}", self.page, self.log);
+            thread::sleep(Duration::from_millis(10));
+        }
+        let told = String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned();
+        let errors = String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned();
+        let got: i32 = fs::read_to_string(&done).unwrap().trim().parse().unwrap();
+        let _ = writeln!(self.log, "$ {command}\n{told}{errors}");
+        assert_eq!(got, code, "{}: `{command}` ends so\n{}", self.page, self.log);
+        told
+    }
+
+    /// Starts a command that goes on, and waits until it says that it is there.
+    #[track_caller]
+    fn start(&mut self, command: &str, sign: &str) {
+        self.commands += 1;
+        let out = self.place.path().join(format!("{}.out", self.commands));
+        // Of the shell it takes the folder and what was exported.
+        let log = self.log.len();
+        let state = self.run("pwd; export -p", None, 0);
+        self.log.truncate(log);
+        let (folder, exports) = state.split_once('\n').unwrap();
+        let script = format!("{exports}\ncd {folder}\nexec > {} 2>&1\n{command}", out.display());
+        let mut child = Command::new("bash");
+        child.args(["--noprofile", "--norc", "-c", &script]).stdin(Stdio::null()).process_group(0);
+        let mut child = child.spawn().unwrap();
+        let by = Instant::now() + PATIENCE;
+        loop {
+            let told = fs::read_to_string(&out).unwrap_or_default();
+            if told.contains(sign) {
+                let _ = writeln!(self.log, "$ {command} &\n{told}");
+                break;
+            }
+            let is_alive = child.try_wait().unwrap().is_none();
+            assert!(is_alive && Instant::now() < by, "{}: `{command}` doesn't begin:\n{told}\n{}", self.page, self.log);
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.background.push(child);
+    }
+
+    /// Ends what goes on beside.
+    fn end_background(&mut self) {
+        for mut child in self.background.drain(..) {
+            let group = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+            // It may have ended by itself.
+            let _ = kill_process_group(group, Signal::TERM);
+            let by = Instant::now() + Duration::from_secs(20);
+            while child.try_wait().unwrap().is_none() && Instant::now() < by {
+                thread::sleep(Duration::from_millis(10));
+            }
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = child.wait();
+        }
+    }
+
+    /// Puts what was noted in the place of what stands for it.
+    fn fill_in(&self, command: &str) -> String {
+        let mut filled = command.replace(":3001", &format!(":{}", self.port));
+        // The longest first: `ID-OF-ONE` holds `ID`.
+        let mut noted: Vec<(&String, &String)> = self.noted.iter().collect();
+        noted.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, value) in noted {
+            filled = replace_word(&filled, name, value);
+        }
+        filled
+    }
+
+    /// Notes what an answer holds that is needed later.
+    fn note(&mut self, told: &str) {
+        let Some(at) = told.find('{') else { return };
+        let Some(Ok(value)) = serde_json::Deserializer::from_str(&told[at..]).into_iter::<serde_json::Value>().next()
+        else {
+            return;
+        };
+        let text = |key: &str| value[key].as_str().map(str::to_owned);
+        if let Some(id) = text("id") {
+            let name = match text("name").as_deref() {
+                Some("one") => "ID-OF-ONE",
+                Some("two") => "ID-OF-TWO",
+                _ => "ID",
+            };
+            self.noted.insert(name.to_owned(), id.clone());
+            self.noted.insert("CHANNEL".to_owned(), id.clone());
+            self.noted.insert("SESSION".to_owned(), id);
+            self.noted.insert("INDEX".to_owned(), "1".to_owned());
+        }
+        for (place, invite) in value["invites"].as_array().into_iter().flatten().enumerate() {
+            let letter = char::from(b'A' + u8::try_from(place).unwrap());
+            let invite = invite.as_str().unwrap().to_owned();
+            if place == 0 {
+                self.noted.insert("inv_…".to_owned(), invite.clone());
+            }
+            self.noted.insert(format!("inv_{letter}…"), invite);
+        }
+        if let Some(key) = text("sessionKey") {
+            self.noted.insert(format!("{}…", &key[..4]), key);
+        }
+        if let Some(user) = text("userId") {
+            self.noted.insert("USERID".to_owned(), user);
+        }
+    }
+}
+
+impl Drop for Newcomer {
+    fn drop(&mut self) {
+        self.end_background();
+        let group = Pid::from_raw(self.shell.id().try_into().unwrap()).unwrap();
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = self.shell.wait();
+    }
+}
+
+/// Replaces a word where it isn't part of a longer one.
+fn replace_word(text: &str, word: &str, by: &str) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let (mut done, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(word) {
+        let after = &rest[at + word.len()..];
+        let is_whole = !rest[..at].chars().next_back().or(done.chars().next_back()).is_some_and(is_part)
+            && !after.chars().next().is_some_and(is_part);
+        done.push_str(&rest[..at]);
+        done.push_str(if is_whole { by } else { word });
+        rest = after;
+    }
+    done + rest
+}
+
+/// The notes for a block.
+#[derive(Default)]
+struct Notes {
+    skip: Option<String>,
+    /// By the beginning of commands.
+    skips: Vec<(String, String)>,
+    adds: Vec<(String, String)>,
+    inputs: Vec<(String, String)>,
+    codes: Vec<(String, i32)>,
+    beside: Vec<(String, ())>,
+}
+
+/// Splits `"COMMAND" REST`. Commands with quotes in them stand between backticks.
+fn quoted(text: &str) -> Option<(String, String)> {
+    let quote = text.chars().next().filter(|quote| ['"', '`'].contains(quote))?;
+    let (command, rest) = text[1..].split_once(quote)?;
+    Some((command.to_owned(), rest.trim_start().to_owned()))
+}
+
+fn of<'a, T>(list: &'a [(String, T)], command: &str) -> Option<&'a T> {
+    list.iter().find(|(begin, _)| command.starts_with(begin.as_str())).map(|(_, value)| value)
+}
+
+/// Leaves the part of a line that is the same in all outputs of a command: digits, long hexadecimal numbers and spaces aside.
+fn shape(line: &str) -> String {
+    let mut words = Vec::new();
+    for word in line.split_whitespace() {
+        let is_id = word.len() >= 8 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        let digits: String = word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        let mut short = String::new();
+        for c in digits.chars() {
+            if !(c == '0' && short.ends_with('0')) {
+                short.push(c);
+            }
+        }
+        words.push(if is_id { "ID".to_owned() } else { short });
+    }
+    words.join(" ")
+}
+
+/// Runs the commands of a page.
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
+fn run_page(page: &'static str) {
+    let text = fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let mut newcomer = Newcomer::new(page);
+    let mut notes = Notes::default();
+    let mut told = String::new();
+    for piece in pieces(&text) {
+        match piece {
+            Piece::Note(line, note) => {
+                let (what, rest) = note.split_once(' ').unwrap_or((&note, ""));
+                match (what, quoted(rest)) {
+                    ("checkout", _) => newcomer.enter_folder(true),
+                    ("empty", _) => newcomer.enter_folder(false),
+                    ("start", _) => newcomer.start(rest, "http://"),
+                    ("beside", Some((command, _))) => notes.beside.push((command, ())),
+                    ("run", _) => {
+                        let command = newcomer.fill_in(rest);
+                        let told = newcomer.run(&command, None, 0);
+                        newcomer.note(&told);
+                    }
+                    ("skip", None) => notes.skip = Some(rest.to_owned()),
+                    ("skip", Some(skip)) => notes.skips.push(skip),
+                    ("add", Some(add)) => notes.adds.push(add),
+                    ("input", Some((command, lines))) => {
+                        notes.inputs.push((command, lines.replace("\\n", "\n") + "\n"))
+                    }
+                    ("exit", _) => {
+                        let (code, command) = rest.split_once(' ').unwrap();
+                        notes.codes.push((command.trim_matches('"').to_owned(), code.parse().unwrap()));
+                    }
+                    _ => panic!("{page}:{line}: {note}"),
+                }
+            }
+            Piece::Block(line, commands) => {
+                let notes = std::mem::take(&mut notes);
+                if let Some(reason) = notes.skip {
+                    newcomer.skipped.push(format!("{page}:{line}: {reason}"));
+                    continue;
+                }
+                told.clear();
+                for command in commands {
+                    if let Some(reason) = of(&notes.skips, &command) {
+                        newcomer.skipped.push(format!("{page}:{line}: {command}: {reason}"));
+                        continue;
+                    }
+                    let mut filled = newcomer.fill_in(&command);
+                    assert!(!filled.contains('…'), "{page}:{line}: nothing is known for what stands in {filled}");
+                    if let Some(more) = of(&notes.adds, &command) {
+                        filled = match filled.split_once(" -- ") {
+                            Some((own, others)) => format!("{own} {more} -- {others}"),
+                            None => format!("{filled} {more}"),
+                        };
+                    }
+                    let stays = filled
+                        .strip_suffix('&')
+                        .map(str::trim_end)
+                        .or(of(&notes.beside, &command).map(|()| filled.as_str()));
+                    let words = |begin: &str| {
+                        filled == begin
+                            || filled.starts_with(&format!("{begin} "))
+                            || filled.contains(&format!(" {begin} "))
+                    };
+                    if words("arena serve") || words("arena demo") {
+                        // One arena at a time has the address and the data.
+                        newcomer.end_background();
+                        newcomer.start(stays.unwrap_or(&filled), "http://");
+                    } else if words("arena replay serve") {
+                        newcomer.start(&filled, "replays are at http://");
+                    } else if words("curl -N") {
+                        newcomer.start(&filled, "data:");
+                    } else if words("nats-server") {
+                        newcomer.start(&format!("{filled} 2>&1"), "Server is ready");
+                    } else if let Some(command) = stays {
+                        newcomer.start(command, "");
+                    } else {
+                        let input = of(&notes.inputs, &command).map(String::as_str);
+                        let code = of(&notes.codes, &command).copied().unwrap_or(0);
+                        let answer = newcomer.run(&filled, input, code);
+                        assert!(
+                            !words("curl") || !answer.contains("\"code\":"),
+                            "{page}:{line}: {filled} is refused\n{}",
+                            newcomer.log
+                        );
+                        newcomer.note(&answer);
+                        told.push_str(&answer);
+                    }
+                }
+            }
+            Piece::Output(line, expected) => {
+                let mut shapes = told.lines().map(shape);
+                for expected in expected.iter().filter(|expected| !expected.trim().is_empty() && expected.trim() != "…")
+                {
+                    assert!(
+                        shapes.any(|there| there == shape(expected)),
+                        "{page}:{line}: no such line comes: {expected}\n{told}\n{}",
+                        newcomer.log
+                    );
+                }
+            }
+        }
+    }
+    for skipped in &newcomer.skipped {
+        println!("left out: {skipped}");
+    }
+    println!("{page}: {} commands", newcomer.commands);
+}
+
+macro_rules! pages {
+    ($($name:ident: $page:literal),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            run_page($page);
+        })*
+        const RUN: &[&str] = &[$($page),*];
+    };
+}
+
+pages! {
+    readme: "README.md",
+    python: "clients/python/README.md",
+    agents: "docs/agents.md",
+    coming_from: "docs/coming-from.md",
+    one_arena: "docs/one-arena.md",
+    operations: "docs/operations.md",
+    replays: "docs/replays.md",
+    server_tournaments: "docs/server-tournaments.md",
+    tournaments: "docs/tournaments.md",
+    writing_challenges: "docs/writing-challenges.md",
+    example_agents: "examples/agents/README.md",
+    example_challenges: "examples/challenges/README.md",
+}
+
+#[test]
+fn every_page_is_run_or_has_no_commands() {
+    let mut there = vec!["README.md".to_owned()];
+    for folder in ["clients/python", "docs", "examples/agents", "examples/challenges"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if name.ends_with(".md") {
+                there.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    there.sort();
+    assert_eq!(there, PAGES);
+    for page in PAGES.into_iter().filter(|page| !RUN.contains(page)) {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let blocks: Vec<Piece> = pieces(&text).into_iter().filter(|piece| matches!(piece, Piece::Block(..))).collect();
+        assert_eq!(blocks, [], "{page} has commands");
+    }
+}
+
+/// The image can't be built here, but what it is asked for its health can be run.
+#[test]
+fn the_health_check_of_the_image_asks_a_server_that_is_there() {
+    let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    let check = dockerfile.lines().map(str::trim).find_map(|line| line.strip_prefix("CMD [\"bash\"")).unwrap();
+    let words: Vec<String> = serde_json::from_str(&format!("[\"bash\"{check}")).unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()]);
+    let port = server.url.rsplit_once(':').unwrap().1.trim_end_matches('/').to_owned();
+    let ask = || Command::new(&words[0]).arg(&words[1]).arg(words[2].replace("3001", &port)).output().unwrap();
+    let answer = ask();
+    assert!(answer.status.success(), "{answer:?}");
+    assert!(words[2].contains("GET /health "), "{words:?}");
+    drop(server);
+    assert!(!ask().status.success());
+}
+
+#[test]
+fn blocks_are_read_as_readers_read_them() {
+    let page = "\
+Text.
+
+    arena serve &                 # with a comment
+    arena match run snake \\
+        --agent a
+
+    curl -d '{\"a\":
+        1}' http://x
+
+<!-- ci: skip \"curl\" because -->
+
+    not a command
+    arena
+
+```sh
+FOO=1 arena demo
+```
+
+```output
+7 games, 12 wins
+```
+";
+    let block = |line: usize, lines: &[&str]| Piece::Block(line, lines.iter().map(|line| (*line).to_owned()).collect());
+    assert_eq!(
+        pieces(page),
+        [
+            block(3, &["arena serve &", "arena match run snake --agent a", "curl -d '{\"a\": 1}' http://x"]),
+            Piece::Note(10, "skip \"curl\" because".to_owned()),
+            block(15, &["FOO=1 arena demo"]),
+            Piece::Output(19, vec!["7 games, 12 wins".to_owned()]),
+        ]
+    );
+    assert_eq!(shape("7 games,  12 wins 0123abcd-99"), shape("123 games, 4 wins ffff0000-1111"));
+    assert_ne!(shape("7 games"), shape("7 wins"));
+    assert_eq!(replace_word("ID ID-OF-ONE challenge_ID& IDs", "ID", "7"), "7 ID-OF-ONE challenge_7& IDs");
+}
