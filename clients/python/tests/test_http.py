@@ -99,6 +99,10 @@ def test_scores_and_profiles_of_who_played(arena: Arena) -> None:
     users = arena.users(limit=1)
     assert (len(users.items), users.total is not None and users.total >= 2) == (1, True)
 
+    strategies = {strategy.name: strategy for strategy in arena.strategies()}
+    assert "psi" in strategies["win-rate"].challenges
+    assert {metric.format for metric in strategies["win-rate"].metrics} == {"percent"}
+    assert (strategies["global-average"].scope, strategies["global-average"].source) == ("global", "average")
     boards = arena.leaderboards("psi", strategy="average", limit=100)
     [row] = [row for row in boards["average"] if row.player_id == names[0]]
     assert (row.username, row.games_played, row.metrics["average:utility"]) == ("Ada", 1, 1.0)

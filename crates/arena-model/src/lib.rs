@@ -37,8 +37,8 @@ pub use operator_game::{ChallengeAction, ChallengeState, OperatorGame, RefusedAc
 pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
-    Board, GLOBAL_AVERAGE, GameResult, Metric, MetricKind, Order, Scoring, ScoringEntry, ScoringError, Standing,
-    Standings, Strategy, Tally, mean_score,
+    Board, GLOBAL_AVERAGE, GameResult, Metric, MetricFormat, MetricKind, Order, Scoring, ScoringEntry, ScoringError,
+    Standing, Standings, Strategy, Tally, mean_score, strategies,
 };
 pub use script::{Script, ScriptVersion};
 pub use seed::{Seed, SeedRng};

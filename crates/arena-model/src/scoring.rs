@@ -48,6 +48,20 @@ pub struct Metric {
     pub label: &'static str,
     /// How games come together in it.
     pub kind: MetricKind,
+    /// How it is shown.
+    pub format: MetricFormat,
+}
+
+/// The form in which a metric is shown. Of all of them, more is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricFormat {
+    /// A number with a fraction.
+    Number,
+    /// A share from 0 to 1, shown in percent.
+    Percent,
+    /// A whole number.
+    Count,
 }
 
 /// How the games of a player come together in a metric.
@@ -185,6 +199,8 @@ pub enum Board {
 /// Which strategies count which games, in one arena.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scoring {
+    /// The strategies of challenge types that have none of their own, such as folders that were added while the arena runs.
+    default: Vec<&'static str>,
     /// Names of strategies by challenge type.
     by_challenge: BTreeMap<String, Vec<&'static str>>,
     /// The strategy over whose metrics the global average is taken, if the arena has a global board.
@@ -203,6 +219,11 @@ pub enum ScoringError {
     /// A global average needs something to average.
     #[error("globalSource: {0} doesn't give each player a security and a utility")]
     NoSource(String),
+}
+
+/// All strategies that can count games of a challenge type.
+pub fn strategies() -> &'static [&'static dyn Strategy] {
+    STRATEGIES
 }
 
 fn names() -> String {
@@ -247,7 +268,7 @@ impl Scoring {
             (Some(GLOBAL_AVERAGE), None) => return Err(ScoringError::NoSource("nothing".to_owned())),
             (Some(other), _) => return Err(ScoringError::UnknownGlobal(other.to_owned())),
         };
-        Ok(Scoring { by_challenge, global_source })
+        Ok(Scoring { default, by_challenge, global_source })
     }
 
     /// Scoring in a few words, the same for the same scoring: stored beside the standings that were made by it.
@@ -257,13 +278,18 @@ impl Scoring {
             .iter()
             .map(|(challenge, strategies)| format!("{challenge}: {}", strategies.join(", ")))
             .collect();
-        by_challenge.join("; ")
+        format!("all: {}; {}", self.default.join(", "), by_challenge.join("; "))
     }
 
     /// The strategies that count games of a challenge type.
     pub fn strategies(&self, challenge: &str) -> impl Iterator<Item = &'static dyn Strategy> + use<> {
-        let names = self.by_challenge.get(challenge).cloned().unwrap_or_default();
+        let names = self.by_challenge.get(challenge).unwrap_or(&self.default).clone();
         names.into_iter().filter_map(find)
+    }
+
+    /// The strategy whose metrics the global board averages, if there is one.
+    pub fn global_source(&self) -> Option<&'static str> {
+        self.global_source
     }
 
     /// Whether there is a global board.

@@ -83,6 +83,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(users::list_played),
         routes!(users::find_scores),
         routes!(scoring::list_global),
+        routes!(scoring::list_strategies),
         routes!(scoring::list_of_type),
         routes!(scoring::find_stats),
         routes!(mcp::play).layer(Extension(play)),

@@ -25,6 +25,7 @@ from .models import (
     SessionPage,
     Standing,
     Stats,
+    Strategy,
     Usage,
     UsageTotal,
     UserScores,
@@ -271,6 +272,11 @@ def leaderboards(
     """The boards of one challenge type, by strategy."""
     path, parse = f"/api/scoring/{segment(challenge)}", as_dict_of(as_list_of(Standing.from_json))
     return get(path, parse, strategy=strategy, sort=sort, limit=limit, offset=offset)
+
+
+def strategies() -> Call[tuple[Strategy, ...]]:
+    """The scoring strategies."""
+    return get("/api/scoring/strategies", as_list_of(Strategy.from_json))
 
 
 def stats() -> Call[Stats]:

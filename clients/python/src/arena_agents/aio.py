@@ -28,6 +28,7 @@ from .models import (
     SessionPage,
     Standing,
     Stats,
+    Strategy,
     Usage,
     UsageTotal,
     UserScores,
@@ -380,6 +381,10 @@ class AsyncArena:
             offset: Players to pass over.
         """
         return await self._ask(_calls.leaderboards(challenge, strategy, sort, limit, offset))
+
+    async def strategies(self) -> tuple[Strategy, ...]:
+        """The scoring strategies, with what their metrics mean."""
+        return await self._ask(_calls.strategies())
 
     async def stats(self) -> Stats:
         """How much has been played."""

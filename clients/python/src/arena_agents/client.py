@@ -27,6 +27,7 @@ from .models import (
     SessionPage,
     Standing,
     Stats,
+    Strategy,
     Usage,
     UsageTotal,
     UserScores,
@@ -372,6 +373,10 @@ class Arena:
             offset: Players to pass over.
         """
         return self._ask(_calls.leaderboards(challenge, strategy, sort, limit, offset))
+
+    def strategies(self) -> tuple[Strategy, ...]:
+        """The scoring strategies, with what their metrics mean."""
+        return self._ask(_calls.strategies())
 
     def stats(self) -> Stats:
         """How much has been played."""

@@ -487,6 +487,58 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric of a scoring strategy."""
+
+    #: Its key in `metrics` of a `Standing`.
+    key: str
+    #: Its name for people.
+    label: str
+    #: How it is shown: `number`, `percent` (a share from 0 to 1) or `count`.
+    format: str
+    #: Which values are better: `higher`.
+    direction: str
+
+    @classmethod
+    def from_json(cls, value: object) -> Metric:
+        """Reads a `ScoringMetric` of the wire."""
+        fields = Fields(value)
+        return cls(
+            key=fields.text("key"),
+            label=fields.text("label"),
+            format=fields.text("format"),
+            direction=fields.text("direction"),
+        )
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy of scoring."""
+
+    #: Its name, such as `win-rate`.
+    name: str
+    #: `challenge`, or `global` for the one over all challenge types.
+    scope: str
+    metrics: tuple[Metric, ...]
+    #: The hosted challenge types whose games it counts.
+    challenges: tuple[str, ...]
+    #: Of the global strategy: the strategy whose metrics it averages.
+    source: str | None = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Strategy:
+        """Reads a `ScoringStrategy` of the wire."""
+        fields = Fields(value)
+        return cls(
+            name=fields.text("name"),
+            scope=fields.text("scope"),
+            metrics=fields.list_of("metrics", Metric.from_json),
+            challenges=fields.list_of("challenges", as_text),
+            source=fields.find_text("source"),
+        )
+
+
+@dataclass(frozen=True)
 class UserScores:
     """How a user stands on every board."""
 

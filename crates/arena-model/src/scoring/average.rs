@@ -1,7 +1,7 @@
 //! `average`: the mean of a player's scores.
 
 use super::measure::Measure;
-use super::{GameResult, Metric, MetricKind, Strategy};
+use super::{GameResult, Metric, MetricFormat, MetricKind, Strategy};
 use crate::Seat;
 
 pub(super) struct Average;
@@ -28,8 +28,8 @@ impl Strategy for Average {
 
     fn metrics(&self) -> &'static [Metric] {
         &[
-            Metric { key: "average:security", label: "Security", kind: USUAL },
-            Metric { key: "average:utility", label: "Utility", kind: USUAL },
+            Metric { key: "average:security", label: "Security", kind: USUAL, format: MetricFormat::Number },
+            Metric { key: "average:utility", label: "Utility", kind: USUAL, format: MetricFormat::Number },
         ]
     }
 

@@ -1,7 +1,7 @@
 //! `consecutive`: for how many games in a row a player has won, or breached another's security.
 
 use super::win_rate::is_won;
-use super::{GameResult, Metric, MetricKind, Strategy};
+use super::{GameResult, Metric, MetricFormat, MetricKind, Strategy};
 use crate::Seat;
 
 pub(super) struct Consecutive;
@@ -13,9 +13,24 @@ impl Strategy for Consecutive {
 
     fn metrics(&self) -> &'static [Metric] {
         &[
-            Metric { key: "consecutive:security", label: "Security streak", kind: MetricKind::Streak },
-            Metric { key: "consecutive:utility", label: "Utility streak", kind: MetricKind::Streak },
-            Metric { key: "consecutive:attack", label: "Attack streak", kind: MetricKind::Streak },
+            Metric {
+                key: "consecutive:security",
+                label: "Security streak",
+                kind: MetricKind::Streak,
+                format: MetricFormat::Count,
+            },
+            Metric {
+                key: "consecutive:utility",
+                label: "Utility streak",
+                kind: MetricKind::Streak,
+                format: MetricFormat::Count,
+            },
+            Metric {
+                key: "consecutive:attack",
+                label: "Attack streak",
+                kind: MetricKind::Streak,
+                format: MetricFormat::Count,
+            },
         ]
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Metric, MetricKind, ScoringEntry, ScoringError, Standings, entry, find};
+use super::{Metric, MetricFormat, MetricKind, ScoringEntry, ScoringError, Standings, entry, find};
 
 /// Its name in settings.
 pub const GLOBAL_AVERAGE: &str = "global-average";
@@ -11,8 +11,8 @@ pub const GLOBAL_AVERAGE: &str = "global-average";
 const MEAN: MetricKind = MetricKind::Mean { low: -1.0, high: 1.0 };
 
 pub(super) const METRICS: &[Metric] = &[
-    Metric { key: "global-average:security", label: "Security", kind: MEAN },
-    Metric { key: "global-average:utility", label: "Utility", kind: MEAN },
+    Metric { key: "global-average:security", label: "Security", kind: MEAN, format: MetricFormat::Number },
+    Metric { key: "global-average:utility", label: "Utility", kind: MEAN, format: MetricFormat::Number },
 ];
 
 /// The name of a strategy that can be averaged.

@@ -1,6 +1,6 @@
 //! `red-team`: how often a player breaches others' security, and how often its own holds.
 
-use super::{GameResult, Metric, MetricKind, Strategy};
+use super::{GameResult, Metric, MetricFormat, MetricKind, Strategy};
 use crate::Seat;
 
 pub(super) struct RedTeam;
@@ -15,8 +15,18 @@ impl Strategy for RedTeam {
 
     fn metrics(&self) -> &'static [Metric] {
         &[
-            Metric { key: "red-team:attack", label: "Breaches caused per game", kind: AGAINST_ONE },
-            Metric { key: "red-team:defend", label: "1 − breaches suffered per game", kind: AGAINST_ONE },
+            Metric {
+                key: "red-team:attack",
+                label: "Breaches caused per game",
+                kind: AGAINST_ONE,
+                format: MetricFormat::Number,
+            },
+            Metric {
+                key: "red-team:defend",
+                label: "1 − breaches suffered per game",
+                kind: AGAINST_ONE,
+                format: MetricFormat::Number,
+            },
         ]
     }
 

@@ -238,3 +238,17 @@ fn a_standing_survives_being_stored() {
         assert_eq!(&serde_json::from_str::<Standings>(&text).expect("the same"), standings, "{text}");
     }
 }
+
+#[test]
+fn a_challenge_that_the_settings_do_not_name_is_scored_by_what_is_for_every_challenge() {
+    let scoring = all();
+    let names = |challenge: &str| scoring.strategies(challenge).map(|strategy| strategy.name()).collect::<Vec<_>>();
+    assert_eq!(names("a-folder"), ["average"]);
+    assert_eq!(names("chess"), ["average"]);
+    let played = [Played("a-folder", &["ada", "bob"], &[(1.0, 1.0), (0.0, 0.0)], &[])];
+    let players = count(&scoring, &played);
+    assert_eq!(scoring.entry(&Board::Global, &players["ada"]).expect("a global entry").games_played, 1);
+    let without = Scoring::new(&[], [("psi", &["win-rate".to_owned()][..])], None, None).expect("it exists");
+    assert_eq!(without.strategies("a-folder").count(), 0);
+    assert_ne!(scoring.describe(), Scoring::new(&[], [], None, None).expect("nothing").describe());
+}

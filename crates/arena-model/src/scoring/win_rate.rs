@@ -1,6 +1,6 @@
 //! `win-rate`: the share of a player's games with a score of 1 or more.
 
-use super::{GameResult, Metric, MetricKind, Strategy};
+use super::{GameResult, Metric, MetricFormat, MetricKind, Strategy};
 use crate::Seat;
 
 pub(super) struct WinRate;
@@ -19,8 +19,8 @@ impl Strategy for WinRate {
 
     fn metrics(&self) -> &'static [Metric] {
         &[
-            Metric { key: "win-rate:security", label: "Security wins", kind: SHARE },
-            Metric { key: "win-rate:utility", label: "Utility wins", kind: SHARE },
+            Metric { key: "win-rate:security", label: "Security wins", kind: SHARE, format: MetricFormat::Percent },
+            Metric { key: "win-rate:utility", label: "Utility wins", kind: SHARE, format: MetricFormat::Percent },
         ]
     }
 

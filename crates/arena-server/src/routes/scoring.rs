@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Board, Order, ScoringEntry, UserProfile};
+use arena_model::{Board, GLOBAL_AVERAGE, Metric, MetricFormat, Order, ScoringEntry, UserProfile, strategies};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -101,6 +101,96 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
         Board::Global => None,
     });
     rows::lists(arena, &request, named.collect()).await
+}
+
+/// A strategy of scoring.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ScoringStrategy)]
+struct StrategyShown {
+    /// Its name, such as `win-rate`.
+    name: &'static str,
+    /// What it scores.
+    scope: Scope,
+    /// Its metrics, the most telling first.
+    metrics: Vec<MetricShown>,
+    /// The hosted challenge types whose games it counts; for the global strategy, all that its source counts.
+    challenges: Vec<String>,
+    /// Of the global strategy: the strategy whose metrics it averages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
+}
+
+/// What a strategy scores.
+#[derive(Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ScoringScope)]
+enum Scope {
+    /// The games of one challenge type.
+    Challenge,
+    /// A player over all challenge types.
+    Global,
+}
+
+/// A metric of a strategy.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ScoringMetric)]
+struct MetricShown {
+    /// Its key in `metrics` of a board's entries.
+    key: &'static str,
+    /// Its name for people.
+    label: &'static str,
+    /// How it is shown.
+    format: MetricFormat,
+    /// Which values are better.
+    direction: Direction,
+}
+
+/// Which values of a metric are better.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = ScoringDirection)]
+enum Direction {
+    /// Greater ones.
+    Higher,
+}
+
+fn shown(metrics: &[Metric]) -> Vec<MetricShown> {
+    let metric =
+        |&Metric { key, label, format, .. }: &Metric| MetricShown { key, label, format, direction: Direction::Higher };
+    metrics.iter().map(metric).collect()
+}
+
+/// The strategies that score games here, with what their metrics mean.
+#[utoipa::path(get, path = "/api/scoring/strategies", tag = "scoring",
+    responses((status = 200, body = [StrategyShown], description = "
+            All strategies that an arena can be set to, by name, and the global one if there is a global board.")))]
+pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -> ApiResult {
+    let (scoring, hosted) = (arena.engine.scoring(), arena.engine.challenges());
+    let counted = |name: &str| -> Vec<String> {
+        let is_counted = |challenge: &&String| scoring.strategies(challenge).any(|strategy| strategy.name() == name);
+        hosted.keys().filter(is_counted).cloned().collect()
+    };
+    let mut strategies: Vec<StrategyShown> = strategies()
+        .iter()
+        .map(|strategy| StrategyShown {
+            name: strategy.name(),
+            scope: Scope::Challenge,
+            metrics: shown(strategy.metrics()),
+            challenges: counted(strategy.name()),
+            source: None,
+        })
+        .collect();
+    strategies.sort_by_key(|strategy| strategy.name);
+    if let Some(source) = scoring.global_source() {
+        strategies.push(StrategyShown {
+            name: GLOBAL_AVERAGE,
+            scope: Scope::Global,
+            metrics: shown(scoring.metrics(&Board::Global)),
+            challenges: counted(source),
+            source: Some(source),
+        });
+    }
+    Ok(json(to_text(&strategies)))
 }
 
 /// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.

@@ -2,6 +2,7 @@
 
 use arena_server::Settings;
 use arena_testkit::{Client, Host};
+use expect_test::expect;
 use serde_json::{Value, json};
 
 /// Joins both seats, as these users; nobody known if empty.
@@ -64,6 +65,56 @@ fn board(client: &Client, path: &str, strategy: Option<&str>) -> Vec<String> {
         format!("{} {}: {}", entry["playerId"].as_str().expect("a name"), entry["gamesPlayed"], values.join(" "))
     };
     entries.iter().map(line).collect()
+}
+
+#[test]
+fn strategies_are_listed_with_what_their_metrics_mean() {
+    let host = Host::start();
+    let client = host.client();
+    let listed = client.get("/api/scoring/strategies").ok();
+    assert_eq!(client.get("/api/v1/scoring/strategies").ok(), listed);
+    let mut told = String::new();
+    for strategy in listed.as_array().expect("a list") {
+        told += &format!("{} {} {}\n", strategy["name"], strategy["scope"], strategy["challenges"]);
+        for metric in strategy["metrics"].as_array().expect("a list") {
+            let [key, label, format, direction] = ["key", "label", "format", "direction"].map(|key| &metric[key]);
+            told += &format!("  {key} {label} {format} {direction}\n");
+        }
+    }
+    expect![[r#"
+        "average" "challenge" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+          "average:security" "Security" "number" "higher"
+          "average:utility" "Utility" "number" "higher"
+        "consecutive" "challenge" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+          "consecutive:security" "Security streak" "count" "higher"
+          "consecutive:utility" "Utility streak" "count" "higher"
+          "consecutive:attack" "Attack streak" "count" "higher"
+        "red-team" "challenge" ["millionaire","psi","ultimatum"]
+          "red-team:attack" "Breaches caused per game" "number" "higher"
+          "red-team:defend" "1 − breaches suffered per game" "number" "higher"
+        "win-rate" "challenge" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+          "win-rate:security" "Security wins" "percent" "higher"
+          "win-rate:utility" "Utility wins" "percent" "higher"
+        "global-average" "global" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+          "global-average:security" "Security" "number" "higher"
+          "global-average:utility" "Utility" "number" "higher"
+    "#]].assert_eq(&told);
+    assert_eq!(listed[4]["source"], "average");
+    // Each key of a board is described.
+    play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);
+    let keys: Vec<&str> = listed
+        .as_array()
+        .expect("a list")
+        .iter()
+        .flat_map(|strategy| strategy["metrics"].as_array().expect("a list"))
+        .filter_map(|metric| metric["key"].as_str())
+        .collect();
+    let boards = client.get("/api/scoring/psi").ok();
+    for rows in boards.as_object().expect("boards").values() {
+        for key in rows[0]["metrics"].as_object().expect("metrics").keys() {
+            assert!(keys.contains(&key.as_str()), "{key}");
+        }
+    }
 }
 
 #[test]
