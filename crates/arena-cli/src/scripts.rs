@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_model::GameType;
-use arena_script::{Folder, Limits, Sandbox, ScriptChallenge};
+use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
 
 use crate::exit::{Exit, Failure};
 
@@ -21,13 +21,23 @@ pub fn worker() -> Result<(PathBuf, Vec<OsString>), Failure> {
 
 /// The challenge in a folder.
 pub fn load(path: &Path) -> Result<ScriptChallenge, Failure> {
+    let challenge = read(path)?;
+    challenge.rehearse().map_err(|problems| unplayable(path, &problems))?;
+    Ok(challenge)
+}
+
+/// The same, not yet played.
+pub fn read(path: &Path) -> Result<ScriptChallenge, Failure> {
     let (program, args) = worker()?;
     let sandbox = Sandbox::new(program, args, Limits::default());
     let loaded = Folder::read(path).map_err(|problem| vec![problem]);
-    loaded.and_then(|folder| ScriptChallenge::load(&folder, &sandbox)).map_err(|problems| {
-        let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::new(Exit::Usage, format_args!("{} can't be played:\n{}", path.display(), told.join("\n")))
-    })
+    loaded.and_then(|folder| ScriptChallenge::read(&folder, &sandbox)).map_err(|problems| unplayable(path, &problems))
+}
+
+/// All that is wrong with a folder.
+pub fn unplayable(path: &Path, problems: &[Problem]) -> Failure {
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Failure::new(Exit::Usage, format_args!("{} can't be played:\n{}", path.display(), told.join("\n")))
 }
 
 /// Whether `name` is the path of a challenge's folder, rather than the name of a game.

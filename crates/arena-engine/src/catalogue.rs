@@ -12,8 +12,8 @@ use crate::request::EngineError;
 /// Challenge types by id.
 pub type Hosted = BTreeMap<String, Arc<dyn ChallengeType>>;
 
-/// Makes the challenge type called by a name of a script that was kept, or says why it can't.
-pub type Revive = dyn Fn(&str, Script) -> Result<Arc<dyn ChallengeType>, String> + Send + Sync;
+/// Makes the challenge type called by a name of a script that was kept, or without one the built-in of that name; or says why it can't.
+pub type Revive = dyn Fn(&str, Option<Script>) -> Result<Arc<dyn ChallengeType>, String> + Send + Sync;
 
 /// Versions of scripts that stay in memory although they are hosted no more.
 const PAST: usize = 256;
@@ -22,8 +22,8 @@ const PAST: usize = 256;
 pub(crate) struct Catalogue {
     hosted: RwLock<Arc<Hosted>>,
     revive: Box<Revive>,
-    /// Scripts that sessions began with, and that aren't those of today.
-    past: Mutex<HashMap<(String, ScriptVersion), Arc<dyn ChallengeType>>>,
+    /// The rules that sessions began with, where those of today are others.
+    past: Mutex<HashMap<(String, Option<ScriptVersion>), Arc<dyn ChallengeType>>>,
     /// The versions that the store surely has.
     kept: Mutex<BTreeSet<ScriptVersion>>,
 }
@@ -48,12 +48,13 @@ impl Catalogue {
         self.hosted().get(id).cloned().ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
     }
 
-    /// The one that a session is played by: of a script the version that it began with.
+    /// The one that a session is played by: of a script the version that it began with, and what is built in if it began with that, although a
+    /// folder of the same name may be hosted now.
     pub(crate) async fn of(&self, facts: &SessionFacts, store: &Store) -> Result<Arc<dyn ChallengeType>, EngineError> {
         let id = &facts.challenge;
-        let Some(version) = facts.script else { return self.find(id) };
+        let version = facts.script;
         let hosted = self.hosted().get(id).cloned();
-        if let Some(hosted) = hosted.filter(|hosted| hosted.script().map(Script::version) == Some(version)) {
+        if let Some(hosted) = hosted.filter(|hosted| hosted.script().map(Script::version) == version) {
             return Ok(hosted);
         }
         let key = (id.clone(), version);
@@ -61,10 +62,17 @@ impl Catalogue {
         if let Some(known) = known {
             return Ok(known);
         }
-        let missing = |reason: String| EngineError::NoScript { challenge: id.clone(), version, reason };
-        let script =
-            store.find_script(version).await?.ok_or_else(|| missing("this arena doesn't have it".to_owned()))?;
-        let revived = (self.revive)(id, script).map_err(missing)?;
+        let revived = match version {
+            None => (self.revive)(id, None).map_err(|_| EngineError::UnknownChallenge(id.clone()))?,
+            Some(version) => {
+                let missing = |reason: String| EngineError::NoScript { challenge: id.clone(), version, reason };
+                let script = store
+                    .find_script(version)
+                    .await?
+                    .ok_or_else(|| missing("this arena doesn't have it".to_owned()))?;
+                (self.revive)(id, Some(script)).map_err(missing)?
+            }
+        };
         let mut past = self.past.lock();
         if past.len() >= PAST {
             past.clear();

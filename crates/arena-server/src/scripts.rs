@@ -41,9 +41,13 @@ pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
     Some(Sandbox::new(program, args, settings.limits))
 }
 
-/// How the engine gets scripts back that it has kept.
+/// How the engine gets the rules of sessions that began with others than are hosted now.
 pub(crate) fn revive(sandbox: Option<Sandbox>) -> Box<Revive> {
-    Box::new(move |id: &str, script: Script| {
+    Box::new(move |id: &str, script: Option<Script>| {
+        let Some(script) = script else {
+            let built_in = arena_catalogue::challenge(id, &Map::new()).ok_or("it isn't built in")?;
+            return built_in.map_err(|error| error.to_string());
+        };
         let sandbox = sandbox.as_ref().ok_or("no scripts are run by this server")?;
         match ScriptChallenge::revive(id, script, sandbox) {
             Ok(challenge) => Ok(Arc::new(challenge) as Arc<dyn ChallengeType>),
@@ -127,20 +131,29 @@ impl Scripts {
     fn load(&mut self, engine: &Engine, path: &Path, seen: Result<Folder, Problem>) {
         let hosted = self.known.get(path).and_then(|known| known.hosted.clone());
         let loaded = seen.map_err(|problem| vec![problem]).and_then(|folder| {
-            self.check_name(&folder.id, path)?;
-            let challenge = ScriptChallenge::load(&folder, &self.sandbox)?;
+            self.check_name(engine, &folder.id, path)?;
+            let challenge = ScriptChallenge::read(&folder, &self.sandbox)?;
             let none = Map::new();
             let options = self.options.get(&folder.id).unwrap_or(&none);
-            challenge
+            if let Some(stray) = challenge.find_stray(options) {
+                tracing::warn!(challenge = %folder.id, "challenges: {}: {stray}; the script is given it as it is", folder.id);
+            }
+            let challenge = challenge
                 .with_options(options)
-                .map_err(|error| vec![problem(format!("challenges: {}: {error}", folder.id))])
+                .map_err(|error| vec![problem(format!("challenges: {}: {error}", folder.id))])?;
+            challenge.rehearse()?;
+            Ok(challenge)
         });
         match loaded {
             Ok(challenge) => {
                 let id = challenge.id().to_owned();
                 let version = challenge.script().map(|script| script.version().to_string()).unwrap_or_default();
                 engine.host(Arc::new(challenge));
-                tracing::info!(challenge = %id, %version, "challenge {id} is hosted, from {}", path.display());
+                let instead = match arena_catalogue::challenges().any(|built_in| built_in == id) {
+                    true => ", instead of the built-in challenge",
+                    false => "",
+                };
+                tracing::info!(challenge = %id, %version, "challenge {id} is hosted, from {}{instead}", path.display());
                 if let Some(known) = self.known.get_mut(path) {
                     known.hosted = Some(id);
                 }
@@ -156,12 +169,15 @@ impl Scripts {
         }
     }
 
-    /// Refuses names that something else has.
-    fn check_name(&self, id: &str, path: &Path) -> Result<(), Vec<Problem>> {
+    /// Refuses names that something else has. What is built in isn't hosted where a folder of its name was there at the start.
+    fn check_name(&self, engine: &Engine, id: &str, path: &Path) -> Result<(), Vec<Problem>> {
         let plain = |name: &str| name.replace('_', "-");
-        if arena_catalogue::challenges().any(|builtin| plain(builtin) == plain(id)) {
+        let built_in =
+            engine.challenges().values().any(|other| other.script().is_none() && plain(other.id()) == plain(id));
+        if built_in {
             return Err(vec![problem(format!(
-                "`{id}` is the name of a built-in challenge; call the folder otherwise"
+                "`{id}` is the name of a built-in challenge that is hosted; call the folder otherwise, or start the server again to host \
+                 the folder instead"
             ))]);
         }
         let other = self.known.iter().find(|(other, known)| *other != path && known.hosted.as_deref() == Some(id));

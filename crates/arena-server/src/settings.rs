@@ -1,5 +1,6 @@
 //! Settings: one struct per section, resolved once, passed on from there. Unknown keys and bad values are errors.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU16;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
 use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
+use arena_script::find_folders;
 use arena_store::{DatabaseUrl, DatabaseUrlError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -434,16 +436,29 @@ impl Settings {
         Ok(Scoring::new(default, challenges, global.as_deref(), global_source.as_deref())?)
     }
 
-    /// The challenge types that these settings ask for.
+    /// The names of the folders that are there now.
+    fn folder_names(&self) -> BTreeSet<String> {
+        let found = self.scripts.folders.iter().filter_map(|folder| find_folders(folder).ok()).flatten();
+        // As `Folder::read` has it: of a link, the name of what it leads to.
+        let whole = found.filter_map(|folder| folder.canonicalize().ok());
+        whole.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
+    }
+
+    /// The built-in challenge types that these settings ask for. A folder of the same name takes the place of one.
     ///
     /// # Errors
     /// If one doesn't exist, comes twice, or can't be played with its options.
     pub(crate) fn challenge_types(&self) -> Result<Vec<Arc<dyn ChallengeType>>, SettingsError> {
+        let folders = self.folder_names();
+        let mut names = BTreeSet::new();
         let mut types: Vec<Arc<dyn ChallengeType>> = Vec::new();
         for ChallengeSettings { name, options, .. } in &self.challenges {
             let refuse = |reason: String| SettingsError::Challenge { name: name.clone(), reason };
-            if types.iter().any(|other| other.id() == name) {
+            if !names.insert(name) {
                 return Err(refuse("is there twice".to_owned()));
+            }
+            if folders.contains(name) {
+                continue;
             }
             let known = arena_catalogue::challenges().collect::<Vec<_>>().join(", ");
             let builtin = arena_catalogue::challenge(name, options);

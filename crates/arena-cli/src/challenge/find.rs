@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arena_check::Fault;
-use arena_model::{ChallengeType, GameType};
+use arena_model::{ChallengeType, GameType, OptionsError};
 use arena_script::find_folders;
 use serde_json::{Map, Value};
 
@@ -49,8 +49,11 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
         return Err(Failure::new(Exit::Usage, told));
     }
     let faulty = |failure: Failure| Failure::new(Exit::FaultyChallenge, failure.sentence());
-    let challenge = scripts::load(folder).map_err(faulty)?;
-    let challenge = challenge.with_options(options).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let challenge = scripts::read(folder).map_err(faulty)?;
+    let refused = |error: OptionsError| Failure::new(Exit::Usage, error);
+    challenge.arrange(options).map_err(refused)?;
+    let challenge = challenge.with_options(options).map_err(refused)?;
+    challenge.rehearse().map_err(|problems| faulty(scripts::unplayable(folder, &problems)))?;
     let noted = Arc::clone(&last_fault);
     let challenge = challenge.with_listener(move |fault| {
         *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.clone());

@@ -79,12 +79,6 @@ fn hosting(found: &Found, options: &Map<String, Value>) -> Result<Settings, Fail
         settings.challenges = vec![hosted];
         return Ok(settings);
     };
-    // A server would host the other one.
-    if arena_catalogue::challenges().any(|builtin| builtin.replace('_', "-") == id.replace('_', "-")) {
-        let folder = folder.display();
-        let sentence = format!("{folder}: `{id}` is the name of a built-in challenge; call the folder otherwise");
-        return Err(Failure::new(Exit::Usage, sentence));
-    }
     found.challenge.resolve(options).map_err(refused)?;
     settings.scripts.folders.push(folder.clone());
     Ok(settings)

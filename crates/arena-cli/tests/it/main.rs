@@ -34,6 +34,7 @@ mod scripts;
 mod spies;
 mod terminal;
 mod tls;
+mod specarena;
 mod tournament;
 mod trouble;
 mod users;

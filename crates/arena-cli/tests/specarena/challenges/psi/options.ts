@@ -1,0 +1,6 @@
+export interface PsiOptions {
+  players: number;
+  range: [number, number];
+  intersectionSize: number;
+  setSize: number;
+}
