@@ -70,7 +70,7 @@ impl Rules for DiningCryptographers {
                               unnamed), `unknown`, or the invite of the diner whom you name. Nothing else in the text."
                     .to_owned(),
             }],
-            color: Some("#6f4f8f".to_owned()),
+            color: Some("purple".to_owned()),
             icon: Some("utensils".to_owned()),
             authors: None,
             tags: Some(vec!["privacy".to_owned(), "cooperation".to_owned(), format!("{players}-player")]),

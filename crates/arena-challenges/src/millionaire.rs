@@ -85,8 +85,8 @@ impl Rules for Millionaire {
                      as `55`. The first number in the text counts."
                 ),
             }],
-            color: Some("#3f7f4f".to_owned()),
-            icon: Some("coins".to_owned()),
+            color: Some("green".to_owned()),
+            icon: Some("dollar".to_owned()),
             authors: None,
             tags: Some(["privacy", "negotiation", "2-player"].map(str::to_owned).to_vec()),
             url: None,

@@ -133,8 +133,8 @@ impl Rules for Psi {
                               `101, 205, 880`."
                         .to_owned(),
             }],
-            color: Some("#2f6f8f".to_owned()),
-            icon: Some("intersect".to_owned()),
+            color: Some("blue".to_owned()),
+            icon: Some("intersection".to_owned()),
             authors: None,
             tags: Some(["privacy", "negotiation", "2-player"].map(str::to_owned).to_vec()),
             url: None,

@@ -41,7 +41,7 @@ direction in which the snake went.
         ),
         Setting::new("n_epochs", Whole(1, 1_000_000), EPOCHS),
     ];
-    const CARD: (&'static str, &'static str) = ("#3f7d3a", "snake");
+    const CARD: (&'static str, &'static str) = ("green", "snake");
 }
 
 impl Hosted for Chess {
@@ -76,7 +76,7 @@ claims it.";
             "Moves of either side after which the game is a draw; -1 for as many as it takes, and 0 isn't possible.",
         ),
     ];
-    const CARD: (&'static str, &'static str) = ("#6b5b45", "chess");
+    const CARD: (&'static str, &'static str) = ("gray", "chess");
 
     fn write_public(&self, out: &mut Vec<u8>) {
         self.write_board(out);
@@ -172,7 +172,7 @@ drawn. What dies of an attack takes its food with it. At most 32 actors and 8 ba
     const ACTIONS: &'static [(&'static str, &'static str)] =
         &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, ATTACK, MAKE_BASE];
     const OVERRIDABLE: &'static [Setting] = &map(4);
-    const CARD: (&'static str, &'static str) = ("#b3622d", "basket");
+    const CARD: (&'static str, &'static str) = ("orange", "basket");
 }
 
 impl Hosted for CherryPicker {
@@ -194,5 +194,5 @@ the end of an epoch collide: the one that carries less survives and gets the oth
 actors and 8 bases.";
     const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
     const OVERRIDABLE: &'static [Setting] = &map(8);
-    const CARD: (&'static str, &'static str) = ("#a3324a", "cherry");
+    const CARD: (&'static str, &'static str) = ("red", "cherry");
 }

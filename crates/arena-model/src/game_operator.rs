@@ -39,7 +39,7 @@ pub trait Hosted: Game + Serialize + DeserializeOwned {
     const ACTIONS: &'static [(&'static str, &'static str)];
     /// The constants that whoever creates a session may choose.
     const OVERRIDABLE: &'static [Setting];
-    /// Colour and icon of its card.
+    /// The names of its card's color and icon.
     const CARD: (&'static str, &'static str);
 
     /// Appends what onlookers may see, as [`Game::write_state`] does, if that isn't what the players see.
