@@ -12,7 +12,10 @@ use std::process::ExitCode;
 use nix::libc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
-use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, apply_filter,
+};
 use serde_json::json;
 
 use crate::wire::{Loaded, Request, read_frame, write_frame, write_text};
@@ -117,9 +120,21 @@ fn confine(limits: &Limits) -> io::Result<()> {
     let bytes = OWN_BYTES + limits.memory_bytes as u64;
     setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    refuse_calls()
+}
+
+/// Has the kernel refuse all calls of this thread but [`ALLOWED`], and of those two to do anything to another process.
+fn refuse_calls() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
-    let rules = ALLOWED.iter().map(|&call| (call, Vec::new())).collect();
     let filter = || -> Result<BpfProgram, seccompiler::BackendError> {
+        let to = |process: u64| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+            let condition = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, process)?;
+            Ok(vec![SeccompRule::new(vec![condition])?])
+        };
+        let mut rules: BTreeMap<_, _> = ALLOWED.iter().map(|&call| (call, Vec::new())).collect();
+        rules.insert(libc::SYS_tgkill, to(std::process::id().into())?);
+        // 0 is the process itself.
+        rules.insert(libc::SYS_prlimit64, to(0)?);
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
         SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?.try_into()
@@ -133,4 +148,32 @@ fn limit_time(limits: &Limits) -> io::Result<()> {
     let maximum = getrlimit(Resource::Cpu).maximum;
     setrlimit(Resource::Cpu, Rlimit { current: Some(used + limits.wall_ms.div_ceil(1000) + 2), maximum })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::io::Errno;
+    use rustix::process::{Pid, prlimit};
+
+    use super::*;
+
+    #[test]
+    fn a_worker_can_change_its_own_limits_and_nobody_elses() {
+        let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = Pid::from_child(&other);
+        // The filter is the thread's, and goes with it.
+        let tried = std::thread::spawn(move || {
+            let limit = getrlimit(Resource::Core);
+            let change = |process: Option<Pid>| prlimit(process, Resource::Core, limit.clone()).map(|_| ());
+            let before = change(Some(pid));
+            refuse_calls().unwrap();
+            (before, change(Some(pid)), change(None))
+        });
+        let tried = tried.join().unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(tried, (Ok(()), Err(Errno::PERM), Ok(())));
+    }
 }

@@ -107,7 +107,9 @@ fn a_script_under_which_each_worker_ends_is_blamed_and_others_play_on() {
     let kill_all =
         || workers(&mark).into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).collect::<Vec<_>>();
     // One that waits for work hasn't ended on any.
-    kill_all();
+    while !kill_all().is_empty() {
+        thread::yield_now();
+    }
     let over = AtomicBool::new(false);
     let (game, killed) = thread::scope(|scope| {
         let acting = scope.spawn(|| {
