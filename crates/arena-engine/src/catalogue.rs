@@ -15,6 +15,9 @@ pub type Hosted = BTreeMap<String, Arc<dyn ChallengeType>>;
 /// Makes the challenge type called by a name of a script that was kept, or without one the built-in of that name; or says why it can't.
 pub type Revive = dyn Fn(&str, Option<Script>) -> Result<Arc<dyn ChallengeType>, String> + Send + Sync;
 
+/// Challenge types by name and by the version of the script, if they are of one.
+type Past = HashMap<(String, Option<ScriptVersion>), Arc<dyn ChallengeType>>;
+
 /// Versions of scripts that stay in memory although they are hosted no more.
 const PAST: usize = 256;
 
@@ -23,7 +26,7 @@ pub(crate) struct Catalogue {
     hosted: RwLock<Arc<Hosted>>,
     revive: Box<Revive>,
     /// The rules that sessions began with, where those of today are others.
-    past: Mutex<HashMap<(String, Option<ScriptVersion>), Arc<dyn ChallengeType>>>,
+    past: Mutex<Past>,
     /// The versions that the store surely has.
     kept: Mutex<BTreeSet<ScriptVersion>>,
 }

@@ -166,7 +166,7 @@ mod tests {
         // The filter is the thread's, and goes with it.
         let tried = std::thread::spawn(move || {
             let limit = getrlimit(Resource::Core);
-            let change = |process: Option<Pid>| prlimit(process, Resource::Core, limit.clone()).map(|_| ());
+            let change = |process: Option<Pid>| prlimit(process, Resource::Core, limit).map(|_| ());
             let before = change(Some(pid));
             refuse_calls().unwrap();
             (before, change(Some(pid)), change(None))

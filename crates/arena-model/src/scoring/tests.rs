@@ -200,7 +200,10 @@ fn orders_are_of_the_boards_own_metrics() {
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility")), Some(("win-rate:utility", false)));
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility:low")), Some(("win-rate:utility", true)));
     assert_eq!(order(&psi("win-rate"), Some("average:utility")), None);
-    assert_eq!(order(&Board::Of { challenge: "go".to_owned(), strategy: "average" }, None), None);
+    // What is for every challenge is for one that the settings don't name, and nothing else is.
+    let go = |strategy| Board::Of { challenge: "go".to_owned(), strategy };
+    assert_eq!(order(&go("average"), None), Some(("average:security", true)));
+    assert_eq!(order(&go("win-rate"), None), None);
 }
 
 #[test]
