@@ -109,14 +109,14 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
         sandbox: serde_json::to_value(&sandbox)
             .map_err(|error| Failure::new(Exit::Usage, format_args!("--expose: {error}")))?,
     };
-    check_rules(&rules).map_err(|error| unplayable(&error))?;
+    let rules_version = check_rules(&rules).map_err(|error| unplayable(&error))?.rules_version;
     settings::check_players(&rules.options, seats)?;
     let seed = match args.seed {
         Some(seed) => seed,
         None => settings::draw_seed()?,
     };
     let store = SqliteStore::open_as_counted(&keep.data).map_err(unavailable)?;
-    let new = NewLeague { name: args.name.clone(), rules, seed, at: now() };
+    let new = NewLeague { name: args.name.clone(), rules, rules_version, seed, at: now() };
     if keep.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
         let sentence = format!("there is a league {} in {} already", args.name, keep.data.display());
         return Err(Failure::new(Exit::BadTournament, sentence));
@@ -159,12 +159,13 @@ fn next_season(keep: &Keep, name: &str, style: Style) -> Result<(), Failure> {
     let (store, league) = keep.open(name)?;
     let seasons = keep.wait(store.leagues().list_seasons(league.no)).map_err(unavailable)?;
     let games = seasons.last().map_or(0, |season| season.games);
-    if games == 0 {
+    let rules_version = check_rules(&league.rules).map_err(|error| unplayable(&error))?.rules_version;
+    if games == 0 && rules_version == league.rules_version {
         let sentence =
             format!("season {} of league {name} has no games yet, so there is nothing to close", league.season);
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
-    let next = keep.wait(store.close_league_season(league.no, now())).map_err(unwritten)?;
+    let next = keep.wait(store.close_league_season(league.no, rules_version, now())).map_err(unwritten)?;
     match style {
         Style::Json => {
             print(&json!({"league": name, "closed": league.season, "games_played": games, "season": next}).to_string())

@@ -13,6 +13,6 @@ mod report;
 mod season;
 
 pub use agents::{AgentError, Change, check_agents, entrant_of, facts_of};
-pub use play::{Ended, Event, How, PlayError, RulesError, Sandbox, Until, check_rules, play};
+pub use play::{Ended, Event, How, PlayError, RulesError, Sandbox, Until, check_rules, check_season, play};
 pub use report::{line, report};
 pub use season::{Game, Season};

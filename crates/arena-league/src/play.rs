@@ -12,7 +12,7 @@ use arena_match::{
 use arena_model::{GameType, OptionsError, Seed, Setup, Timestamp};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Fit, FitError};
-use arena_store::{CommitError, LeagueAgent, LeagueGame, LeagueRules, LeagueSeat, SqliteStore, StoreError};
+use arena_store::{CommitError, League, LeagueAgent, LeagueGame, LeagueRules, LeagueSeat, SqliteStore, StoreError};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -56,6 +56,23 @@ pub enum RulesError {
     /// It isn't played with these options.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// Its present season was begun by other rules than those at hand.
+    #[error(
+        "season {season} of league {league} is played by version {version} of the rules of {game}, and this program plays by version {found}, \
+         so results wouldn't compare; `arena league season {league}` closes it, and the next one is played by the new rules"
+    )]
+    OtherRules {
+        /// Its name.
+        league: String,
+        /// The present one.
+        season: u32,
+        /// The name of the game.
+        game: String,
+        /// By which the season was begun.
+        version: u32,
+        /// The version at hand.
+        found: u32,
+    },
     /// What is written of the sandbox can't be read.
     #[error("how its agents are held in can't be read: {0}")]
     Sandbox(#[from] serde_json::Error),
@@ -77,6 +94,24 @@ pub fn check_rules(rules: &LeagueRules) -> Result<&'static GameType, RulesError>
     let seed = Seed::from_number(0);
     game.start(&rules.options, Setup { agents: agent_ids(&seed, rules.seats), seed })?;
     Ok(game)
+}
+
+/// The game of a league, if its present season is played by the version of the rules at hand.
+///
+/// # Errors
+/// As [`check_rules`], or when the version is another one.
+pub fn check_season(league: &League) -> Result<&'static GameType, RulesError> {
+    let game = check_rules(&league.rules)?;
+    match league.rules_version == game.rules_version {
+        true => Ok(game),
+        false => Err(RulesError::OtherRules {
+            league: league.name.clone(),
+            season: league.season,
+            game: league.rules.game.clone(),
+            version: league.rules_version,
+            found: game.rules_version,
+        }),
+    }
 }
 
 /// How a league is played; nothing that a result depends on.
@@ -166,7 +201,7 @@ pub fn play<E: Send>(
     mut told: impl FnMut(&Season, Event<'_>) -> Result<(), E>,
 ) -> Result<Ended, PlayError<E>> {
     let rules = season.league().rules.clone();
-    let game = check_rules(&rules)?;
+    let game = check_season(season.league())?;
     let sandbox: Sandbox = serde_json::from_value(rules.sandbox.clone()).map_err(RulesError::Sandbox)?;
     let entrants: Vec<Entrant> = season.agents().iter().map(entrant_of).collect::<Result<_, _>>()?;
     let room = Room {

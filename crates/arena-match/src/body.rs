@@ -17,7 +17,7 @@ pub trait Body: Send {
     /// Whether it logs beyond all bounds.
     fn is_flooding(&self) -> bool;
 
-    /// Ends it and all that it started, at once.
+    /// Ends it and all that it started, at once, and waits until nothing of that is left; what it logged is kept.
     fn kill(&mut self);
 
     /// Waits this long for it to go, ends what is left, and gives what it logged.

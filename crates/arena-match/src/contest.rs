@@ -322,8 +322,8 @@ impl Body for Bot {
     }
 
     fn kill(&mut self) {
-        if let Some(process) = &mut self.process {
-            process.kill();
+        if let Some(process) = self.process.take() {
+            process.wait(Duration::ZERO);
         }
     }
 

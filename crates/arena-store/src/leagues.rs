@@ -26,6 +26,8 @@ pub struct NewLeague {
     pub name: String,
     /// What is played in it.
     pub rules: LeagueRules,
+    /// The version of the game's rules in its first season.
+    pub rules_version: u32,
     /// What the seeds of all meetings come of.
     pub seed: Seed,
     /// When.
@@ -64,6 +66,8 @@ pub struct League {
     pub created_at: Timestamp,
     /// The number of its present season, from 1.
     pub season: u32,
+    /// The version of the game's rules in its present season.
+    pub rules_version: u32,
 }
 
 /// A season.
@@ -75,6 +79,8 @@ pub struct LeagueSeason {
     pub began_at: Timestamp,
     /// When it was closed; `None` for the present one.
     pub ended_at: Option<Timestamp>,
+    /// The version of the game's rules by which its games were played.
+    pub rules_version: u32,
     /// How many games have been played in it.
     pub games: u64,
 }
@@ -174,7 +180,7 @@ impl SqliteStore {
     pub async fn create_league(&self, new: NewLeague) -> Result<Option<LeagueNo>, CommitError> {
         self.writer
             .write(move |writing| {
-                let NewLeague { name, rules, seed, at } = &new;
+                let NewLeague { name, rules, rules_version, seed, at } = &new;
                 let inserted = writing.connection.execute(
                     "INSERT INTO leagues (name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
@@ -195,17 +201,22 @@ impl SqliteStore {
                     return Ok(None);
                 }
                 let no = writing.connection.last_insert_rowid();
-                begin_season(writing.connection, no, 1, *at)?;
+                begin_season(writing.connection, no, 1, *rules_version, *at)?;
                 Ok(Some(LeagueNo(no)))
             })
             .await
     }
 
-    /// Closes the present season of a league and begins the next one, whose number is returned.
+    /// Closes the present season of a league and begins the next one, by this version of the game's rules. Its number is returned.
     ///
     /// # Errors
     /// If there is no such league, or the store can't write.
-    pub async fn close_league_season(&self, league: LeagueNo, at: Timestamp) -> Result<u32, CommitError> {
+    pub async fn close_league_season(
+        &self,
+        league: LeagueNo,
+        rules_version: u32,
+        at: Timestamp,
+    ) -> Result<u32, CommitError> {
         self.writer
             .write(move |writing| {
                 let number = present_season(writing.connection, league)?;
@@ -213,7 +224,7 @@ impl SqliteStore {
                     "UPDATE league_seasons SET ended_at = ?2 WHERE league = ?1 AND ended_at IS NULL",
                     [league.0, at.0],
                 )?;
-                begin_season(writing.connection, league.0, number + 1, at)?;
+                begin_season(writing.connection, league.0, number + 1, rules_version, at)?;
                 Ok(number + 1)
             })
             .await
@@ -387,7 +398,7 @@ impl Leagues {
     pub async fn list_seasons(&self, league: LeagueNo) -> Result<Vec<LeagueSeason>, StoreError> {
         self.0.read(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT number, began_at, ended_at,
+                "SELECT number, began_at, ended_at, rules_version,
                         (SELECT count(*) FROM league_games g WHERE g.league = s.league AND g.season = s.number)
                  FROM league_seasons s WHERE league = ?1 ORDER BY number",
             )?;
@@ -396,7 +407,8 @@ impl Leagues {
                     number: row.get(0)?,
                     began_at: Timestamp(row.get(1)?),
                     ended_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
-                    games: row.get::<_, i64>(3)?.unsigned_abs(),
+                    rules_version: row.get(3)?,
+                    games: row.get::<_, i64>(4)?.unsigned_abs(),
                 })
             })?;
             Ok(seasons.collect::<Result<_, _>>()?)
@@ -448,7 +460,8 @@ impl Leagues {
 
 const SELECT_LEAGUE: &str =
     "SELECT no, name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at,
-    (SELECT number FROM league_seasons WHERE league = no AND ended_at IS NULL) FROM leagues";
+    (SELECT number FROM league_seasons WHERE league = no AND ended_at IS NULL),
+    (SELECT rules_version FROM league_seasons WHERE league = no AND ended_at IS NULL) FROM leagues";
 
 fn read_league(row: &Row<'_>) -> Result<League, StoreError> {
     let name: String = row.get(1)?;
@@ -470,6 +483,7 @@ fn read_league(row: &Row<'_>) -> Result<League, StoreError> {
         seed: Seed(row.get(9)?),
         created_at: Timestamp(row.get(10)?),
         season: row.get(11)?,
+        rules_version: row.get(12)?,
         name,
     })
 }
@@ -559,10 +573,16 @@ fn present_season(connection: &Connection, league: LeagueNo) -> Result<u32, Writ
     number.ok_or_else(|| damaged(&format!("league {}", league.0), "it has no present season").into())
 }
 
-fn begin_season(connection: &Connection, league: i64, number: u32, at: Timestamp) -> Result<(), rusqlite::Error> {
+fn begin_season(
+    connection: &Connection,
+    league: i64,
+    number: u32,
+    rules_version: u32,
+    at: Timestamp,
+) -> Result<(), rusqlite::Error> {
     connection.execute(
-        "INSERT INTO league_seasons (league, number, began_at) VALUES (?1, ?2, ?3)",
-        params![league, number, at.0],
+        "INSERT INTO league_seasons (league, number, began_at, rules_version) VALUES (?1, ?2, ?3, ?4)",
+        params![league, number, at.0, rules_version],
     )?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use arena_league::{
-    Change, Ended, Event, How, PlayError, Season, Until, check_agents, check_rules, line, play, report,
+    Change, Ended, Event, How, PlayError, Season, Until, check_agents, check_season, line, play, report,
 };
 use arena_match::cores;
 use arena_report::season;
@@ -23,7 +23,7 @@ use crate::output::{Style, note, print, printable};
 pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
     let began = Instant::now();
     let (store, league) = keep.open(&args.name)?;
-    check_rules(&league.rules).map_err(|error| unplayable(&error))?;
+    check_season(&league).map_err(|error| unplayable(&error))?;
     files::allow(args.concurrency as usize, league.rules.seats)?;
     let mut season = ready(keep, &store, league)?;
     check_enough(&season)?;

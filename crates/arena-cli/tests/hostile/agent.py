@@ -112,11 +112,6 @@ def exits_after_the_ping(_):
     sys.exit(3)
 
 
-@on("id")
-def answers_another_id(_):
-    say(agent_id="somebody-else")
-
-
 # --- answers ---------------------------------------------------------------------------------------------------------------------
 
 

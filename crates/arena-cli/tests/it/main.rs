@@ -18,6 +18,7 @@ mod live;
 mod log;
 mod matches;
 mod nodes;
+mod old_rules;
 mod old_sdk;
 mod pgn;
 mod play;

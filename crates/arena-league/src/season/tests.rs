@@ -19,7 +19,7 @@ fn league(seats: usize, paired: bool) -> League {
         sandbox: Value::Null,
     };
     let (name, seed) = ("ladder".to_owned(), Seed::from_number(1));
-    League { no: LeagueNo(1), name, rules, seed, created_at: Timestamp(0), season: 1 }
+    League { no: LeagueNo(1), name, rules, seed, created_at: Timestamp(0), season: 1, rules_version: 2 }
 }
 
 fn agent(no: i64) -> LeagueAgent {

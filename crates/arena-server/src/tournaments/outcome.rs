@@ -22,7 +22,7 @@ impl Outcome {
             (0..record.plan.agents.len()).map(|agent| (record.name(agent), agent)).collect();
         let mut against: BTreeMap<(usize, usize), [u32; 3]> = BTreeMap::new();
         let mut games = vec![0_u32; record.plan.agents.len()];
-        for game in record.games() {
+        for game in record.games().filter(|game| !game.outcome.is_void()) {
             let seats: Vec<usize> = game.agents.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect();
             for (seat, agent) in seats.iter().enumerate() {
                 games[*agent] += 1;

@@ -25,7 +25,7 @@ fn new_league(name: &str) -> NewLeague {
         limits: TimeLimits { step_ms: 50, bank_ms: 1000 },
         sandbox: json!({"mode": "on"}),
     };
-    NewLeague { name: name.to_owned(), rules, seed: Seed::from_number(7), at: Timestamp(1000) }
+    NewLeague { name: name.to_owned(), rules, rules_version: 2, seed: Seed::from_number(7), at: Timestamp(1000) }
 }
 
 fn facts(name: &str, sha256: &str) -> NewLeagueAgent {
@@ -104,8 +104,9 @@ async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
     let store = open(folder.path());
     let leagues = store.leagues();
     let known = leagues.find("ladder").await.expect("readable").expect("it is there");
-    let NewLeague { name, rules, seed, at } = new_league("ladder");
+    let NewLeague { name, rules, rules_version, seed, at } = new_league("ladder");
     assert_eq!((known.no, known.name, known.rules, known.seed, known.created_at), (league, name, rules, seed, at));
+    assert_eq!((known.season, known.rules_version), (1, rules_version));
     assert_eq!(leagues.list_games(league, 1).await.expect("readable"), kept);
     assert_eq!(leagues.find_last_meeting(league).await.expect("readable"), 2);
     assert_eq!(leagues.find("other").await.expect("readable"), None);
@@ -159,7 +160,7 @@ async fn seasons_follow_each_other_and_games_stay_with_theirs() {
     let league = found(&store, "ladder").await;
     let (a, b) = (enter(&store, league, facts("a", "1"), 10).await, enter(&store, league, facts("b", "2"), 20).await);
     store.add_league_game(league, game(1, 1, [a.no, b.no])).await.expect("it is kept");
-    assert_eq!(store.close_league_season(league, Timestamp(100)).await.expect("it can write"), 2);
+    assert_eq!(store.close_league_season(league, 3, Timestamp(100)).await.expect("it can write"), 2);
     let second = LeagueGame { season: 2, ..game(2, 1, [a.no, b.no]) };
     let second = store.add_league_game(league, second).await.expect("it is kept");
     assert_eq!(second.number, 2, "numbers go on");

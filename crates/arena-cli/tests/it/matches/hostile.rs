@@ -92,7 +92,6 @@ const BOMBS: &[Row] = &[
 /// What nobody may be blamed for.
 const ODD: &[Row] = &[
     row("honest", CHESS, &[], ""),
-    row("answers_another_id", SNAKE, &[], ""),
     row("ends_lines_as_on_windows", SNAKE, &[], ""),
     row("answers_in_two_pieces", SNAKE, &[], ""),
     row("adds_keys", FOOD, &[], ""),

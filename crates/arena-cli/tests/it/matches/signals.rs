@@ -41,6 +41,51 @@ fn a_signal_calls_the_match_off_and_nothing_is_left() {
     }
 }
 
+// A match that goes on without an agent keeps nothing of it, not even an entry in the table of processes.
+#[test]
+fn an_agent_that_is_out_is_reaped_while_the_others_play_on() {
+    let room = Room::new();
+    let marker = room.file("waits");
+    let agent = |name: &str, in_epoch: &str| {
+        let program = format!(
+            r#"#!/usr/bin/env python3
+import json, sys, time
+me = None
+for line in sys.stdin:
+    message = json.loads(line)
+    if "ping" in message:
+        reply = {{"pong": "pong"}}
+    elif "set_agent_id" in message:
+        me = message["set_agent_id"]
+        reply = {{"agent_id": me}}
+    elif "world_state" in message:
+        epoch = message["world_state"]["epoch"]
+        {in_epoch}
+        reply = {{"agent_id": me, "actions": []}}
+    else:
+        break
+    print(json.dumps(reply), flush=True)
+"#
+        );
+        room.script(name, &format!("{name}.py"), &program)
+    };
+    let leaves = agent("leaves", "if epoch == 2: sys.exit(3)");
+    let cheats = agent("cheats", "me = message['world_state']['agent_ids'][0] if epoch == 3 else me");
+    let waits = agent("waits_long", &format!("if epoch == 6: open({marker:?}, 'w').close(); time.sleep(600)"));
+    let mut args = vec!["match", "run", "cherry_picker", "--json", "--step-ms", "86400000", "--sandbox", "off"];
+    args.extend(["--agent", &leaves, "--agent", &cheats, "--agent", &waits]);
+    let running = room.start(&args);
+    let by = Instant::now() + PATIENCE;
+    while !Path::new(&marker).exists() {
+        assert!(Instant::now() < by, "no agent waits");
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(super::children(running.pid()), 1);
+    running.signal(Signal::INT);
+    assert_eq!(running.finish().run.code, 130);
+    room.check_nothing_remains();
+}
+
 #[test]
 fn a_runner_that_is_killed_takes_its_agents_along() {
     for sandbox in MODES {

@@ -45,8 +45,9 @@ pub(crate) struct MatchView {
     /// How it ended.
     #[schema(example = "GAME_ENDED")]
     pub(crate) termination: String,
-    /// True if it counts for no agent.
-    #[serde(skip)]
+    /// True if the match counts for no bot; absent else.
+    #[serde(rename = "void", skip_serializing_if = "std::ops::Not::not")]
+    #[schema(value_type = Option<bool>)]
     pub(crate) is_void: bool,
     /// From the start of the bots to their end, in milliseconds.
     took_ms: f64,

@@ -1,0 +1,162 @@
+//! What was played by older rules: it opens and keeps its scores, and isn't mixed with what is played today. The files in `tests/rules-1`
+//! were written by a program whose games had their first rules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use crate::program::{Run, arena, finished, folder, run};
+use crate::replay::scripted;
+
+/// A file that was written by the first rules.
+fn old(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules-1").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn check(run: &Run, expected: Expect) {
+    let text = format!("{}exit code {}, {}", run.stdout, run.code, run.stderr);
+    expected.assert_eq(&text.replace(&old(""), ""));
+}
+
+/// A replay with one line changed.
+fn changed(folder: &Path, name: &str, from: &str, to: &str) -> String {
+    let text = fs::read_to_string(old(name)).unwrap();
+    assert!(text.contains(from), "{name} has no {from}");
+    let path = folder.join("changed.jsonl");
+    fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn replays_by_older_rules_keep_their_scores_and_are_not_played_again() {
+    for (name, epochs, scores) in [
+        ("snake", 27, json!([-1.0, -1.0])),
+        ("food_catcher", 14, json!([7.027444051383078, 0.0])),
+        ("cherry_picker", 10, json!([4.0, 0.0])),
+        ("psi", 11, json!([0.0, 0.0])),
+    ] {
+        let path = old(&format!("{name}.jsonl"));
+        let shown = run(&["replay", "show", &path, "--json"]).json();
+        assert_eq!((&shown["result"]["scores"], &shown["header"]["rules_version"]), (&scores, &json!(1)), "{name}");
+        let shown = run(&["replay", "show", &path]);
+        assert!(
+            shown.stdout.contains("played by version 1 of the rules; this program plays by version 2\n"),
+            "{shown:#?}"
+        );
+        assert_eq!(run(&["replay", "export", "--format", "reference", &path]).stdout.lines().count(), epochs, "{name}");
+        let verified = run(&["replay", "verify", &path]);
+        assert_eq!(verified.code, 16, "{verified:#?}");
+        let told = format!(
+            "it was played by version 1 of the rules of {name}, and this program has version 2, so it can't be played again; its {epochs} \
+             epochs and its result are whole and agree with each other\n"
+        );
+        assert!(verified.stderr.ends_with(&told), "{verified:#?}");
+    }
+    // The rules of chess are what they were.
+    assert_eq!(run(&["replay", "verify", &old("chess.jsonl")]).code, 0);
+    let several = run(&["replay", "verify", &old("snake.jsonl"), &old("chess.jsonl"), "--json"]);
+    assert_eq!(several.code, 16);
+    let lines: Vec<Value> = several.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!([&lines[0]["ok"], &lines[1]["ok"]], [&Value::Null, &json!(true)]);
+}
+
+#[test]
+fn what_does_not_depend_on_the_rules_is_checked_all_the_same() {
+    let folder = folder();
+    for (from, to, what) in [
+        ("\"ranks\":[1,1]", "\"ranks\":[1,2]", "the ranks are [1, 2], and by the scores [1, 1]"),
+        ("\"epochs\":27", "\"epochs\":26", "the result is of 26 epochs, and there are 27"),
+        ("{\"epoch\":5,", "{\"epoch\":4,", "epoch 4 comes after epoch 4"),
+        ("\"seed\":\"0", "\"seed\":\"1", "by the seed"),
+        ("\"actions\":[", "\"actions\":[[],", "the actions aren't a list of 2 seats"),
+    ] {
+        let verified = run(&["replay", "verify", &changed(folder.path(), "snake.jsonl", from, to)]);
+        assert_eq!(verified.code, 11, "{verified:#?}");
+        assert!(verified.stderr.contains(what), "{verified:#?}");
+    }
+}
+
+#[test]
+fn a_tournament_by_older_rules_shows_its_standings_and_does_not_go_on() {
+    let folder = folder();
+    let cup = folder.path().join("cup");
+    fs::create_dir(&cup).unwrap();
+    let text = fs::read_to_string(old("tournament.jsonl")).unwrap();
+    let unfinished: String = text.split_inclusive('\n').take(3).collect();
+    fs::write(cup.join("tournament.jsonl"), &unfinished).unwrap();
+    let path = cup.to_str().unwrap();
+    let standings = run(&["tournament", "standings", path, "--json"]).json();
+    assert_eq!((&standings["rules_version"], &standings["games_played"]), (&json!(1), &json!(2)));
+    assert_eq!(standings["standings"][0]["draws"], 2);
+    let told = run(&["tournament", "standings", path]).stdout;
+    let says = "its games were played by version 1 of the rules of snake, and this program plays by version 2";
+    assert!(told.contains(says), "{told}");
+    check(
+        &run(&["tournament", "resume", path]),
+        expect![[r#"
+            exit code 13, error: it was begun by version 1 of the rules of snake, and this program plays by version 2: its games and new ones don't compare, so it can't go on; `arena tournament standings` shows what was played, and a new tournament plays by the new rules
+        "#]],
+    );
+    assert_eq!(fs::read_to_string(cup.join("tournament.jsonl")).unwrap(), unfinished);
+}
+
+#[test]
+fn results_by_different_rules_are_not_rated_together() {
+    let folder = folder();
+    // One that eats and dies, and one that dies at once.
+    let up = scripted(folder.path(), "up", &[r#"[{"action": "move", "move": "UP"}]"#]);
+    let left = scripted(folder.path(), "left", &[r#"[{"action": "move", "move": "DOWN"}]"#]);
+    let today = folder.path().join("today.json");
+    let played = run(&["match", "run", "snake", "--agent", &up, "--agent", &left, "--json", "--step-ms", "20000"]);
+    assert_eq!(played.json()["rules_version"], 2);
+    fs::write(&today, &played.stdout).unwrap();
+    let today = today.to_str().unwrap();
+    assert_eq!(run(&["rate", today]).code, 0);
+    for name in ["tournament.jsonl", "snake.jsonl", "match.json"] {
+        assert_eq!(run(&["rate", &old(name)]).code, 0, "{name}");
+        let mixed = run(&["rate", &old(name), today]);
+        assert_eq!(mixed.code, 13, "{mixed:#?}");
+        assert!(
+            mixed.stderr.starts_with(
+                "error: the results of snake are by different versions of its rules, which don't compare: version 1 in "
+            ) && mixed.stderr.contains(", version 2 in "),
+            "{mixed:#?}"
+        );
+    }
+    // Those of other games don't matter.
+    assert_eq!(run(&["rate", &old("tournament.jsonl"), &old("chess.jsonl")]).code, 0);
+}
+
+#[test]
+fn a_season_by_older_rules_is_shown_and_the_next_one_is_played_by_new_ones() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let load = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read())";
+    let store = data.join("arena.sqlite3");
+    let loaded = Command::new("python3").args(["-c", load]).arg(&store).arg(old("league.sql")).status().unwrap();
+    assert!(loaded.success());
+    let league = |args: &[&str]| {
+        let all = [&["league", "--data", data.to_str().unwrap()], args].concat();
+        finished(arena(&all).output().unwrap())
+    };
+    let bots = ["one", "two"].map(|name| scripted(folder.path(), name, &[r#"[{"action": "move", "move": "UP"}]"#]));
+    assert_eq!(league(&["add", "snakes", &bots[0], &bots[1]]).code, 0);
+    let shown = league(&["show", "snakes"]);
+    assert!(shown.stdout.contains("4 games played"), "{shown:#?}");
+    let refused = league(&["run", "snakes", "--games", "2"]);
+    assert_ne!(refused.code, 0);
+    assert!(
+        refused.stderr.contains("season 1 of league snakes is played by version 1 of the rules of snake, and this program plays by version 2"),
+        "{refused:#?}"
+    );
+    assert_eq!(league(&["season", "snakes"]).code, 0);
+    let played = league(&["run", "snakes", "--games", "2"]);
+    assert_eq!(played.code, 0, "{played:#?}");
+    assert!(league(&["show", "snakes", "--season", "1"]).stdout.contains("4 games played"));
+}
