@@ -4,7 +4,7 @@
 //! A number below `n`: draw words until one is below the largest multiple of `n`, then take it modulo `n`. Whoever knows
 //! the seed can repeat that in any language.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -139,7 +139,7 @@ impl SeedRng {
 enum Seen {
     /// A bit for each number of a range that is small against what is drawn of it.
     Dense(Vec<u64>),
-    Sparse(HashSet<u64>),
+    Sparse(BTreeSet<u64>),
 }
 
 impl Seen {
@@ -148,7 +148,7 @@ impl Seen {
         // A number in a set takes some 16 bytes.
         match usize::try_from(span.div_ceil(64)) {
             Ok(words) if words <= 16 + 2 * count => Seen::Dense(vec![0; words]),
-            _ => Seen::Sparse(HashSet::with_capacity(count)),
+            _ => Seen::Sparse(BTreeSet::new()),
         }
     }
 
