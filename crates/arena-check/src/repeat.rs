@@ -95,7 +95,7 @@ fn loss(subject: Subject<'_>, table: &Table<'_>) -> Option<Finding> {
     Some(Finding::wrong("restore", what).shown_by([format!("before: {was}"), format!("after:  {is}")]))
 }
 
-/// What rules that stay in memory do otherwise than those that are restored before each action: they keep something elsewhere than in
+/// The first difference between rules that stay in memory and those that are restored before each action: they keep something elsewhere than in
 /// the state.
 fn forgotten(subject: Subject<'_>, plan: &Plan, words: &Words, game: u32) -> Option<Finding> {
     let seed = plan.seed.derive(&format!("repeat/lasting/{game}"));

@@ -35,10 +35,10 @@ const ACTIONS: u32 = 40;
 /// How much of what is the same is shown before the place where two texts differ, in characters.
 const CONTEXT: usize = 80;
 
-/// How often a seat has to be dealt the same again before what another is dealt then says something.
+/// Number of repeated deals of a seat from which another seat's deals are taken to follow from them.
 const AGAIN: usize = 24;
 
-/// Where the ids begin of a session with others.
+/// First id number of a session with other ids.
 const OTHER_IDS: usize = 1_000_000;
 
 /// Two games that look the same to all but one player.
@@ -183,7 +183,7 @@ fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
     }
 }
 
-/// What a seat is told in private in each deal, as words, without those that all deals begin and end with.
+/// Words that a seat is told in private in each deal, without those that all deals begin and end with.
 fn secrets(deals: &[Table<'_>], seat: Seat) -> Vec<Vec<String>> {
     let words = |table: &Table<'_>| -> Vec<String> {
         let said = private(table, seat).into_iter().map(|said| said.content.as_str()).collect::<Vec<_>>().join(" ");
@@ -204,7 +204,7 @@ fn secrets(deals: &[Table<'_>], seat: Seat) -> Vec<Vec<String>> {
     dealt
 }
 
-/// Whether the second of two seats is always dealt the same again when the first one is, and that often enough to mean something.
+/// True if the second of two seats is always dealt the same again when the first one is, often enough to mean something.
 fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
     let mut seen = BTreeMap::new();
     let mut again = 0;

@@ -48,7 +48,7 @@ pub struct Metric {
     pub label: &'static str,
     /// How games come together in it.
     pub kind: MetricKind,
-    /// How it is shown.
+    /// Its form on pages.
     pub format: MetricFormat,
 }
 

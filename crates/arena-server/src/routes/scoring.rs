@@ -109,7 +109,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
 struct StrategyShown {
     /// Its name, such as `win-rate`.
     name: &'static str,
-    /// What it scores.
+    /// Its scope.
     scope: Scope,
     /// Its metrics, the most telling first.
     metrics: Vec<MetricShown>,
@@ -120,7 +120,7 @@ struct StrategyShown {
     source: Option<&'static str>,
 }
 
-/// What a strategy scores.
+/// The scope of a strategy.
 #[derive(Clone, Copy, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ScoringScope)]
@@ -139,13 +139,13 @@ struct MetricShown {
     key: &'static str,
     /// Its name for people.
     label: &'static str,
-    /// How it is shown.
+    /// Its form on pages.
     format: MetricFormat,
-    /// Which values are better.
+    /// The direction of better values.
     direction: Direction,
 }
 
-/// Which values of a metric are better.
+/// The direction of a metric's better values.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ScoringDirection)]
