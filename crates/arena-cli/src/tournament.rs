@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_engine::Environment;
-use arena_match::cores;
 use arena_match::tournament::{
     self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, ScriptPart, play,
 };
+use arena_match::{ReplayError, cores};
 use arena_model::{ChallengeType, GameType, TimeLimits};
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_script::ScriptChallenge;
@@ -149,7 +149,7 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
         Ok(replay) => Ok(Some(replay)),
         // Most tournaments keep none.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(ReplayError::Read(error)),
     };
     let (mut written, mut incomplete) = (0, 0);
     for PgnGame { text, missing } in pgn(record, replay).map_err(|error| Failure::new(Exit::Usage, error))? {

@@ -114,7 +114,10 @@ pub fn final_scores(game: &dyn AnyGame, out: &[Option<Disqualified>]) -> Vec<f64
 }
 
 /// Utility and security by seat, of a challenge that was settled; the disqualified have none.
-pub fn challenge_scores(game: &dyn AnyGame, out: &[Option<Disqualified>]) -> Option<Vec<Option<Score>>> {
+pub type ChallengeScores = Option<Vec<Option<Score>>>;
+
+/// The utilities and securities of a match.
+pub fn challenge_scores(game: &dyn AnyGame, out: &[Option<Disqualified>]) -> ChallengeScores {
     let scores = game.challenge_scores()?.into_iter().zip(out);
     Some(scores.map(|(score, out)| out.is_none().then_some(score)).collect())
 }

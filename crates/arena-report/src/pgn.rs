@@ -1,8 +1,6 @@
 //! Games of two in Portable Game Notation. Games of chess whose replays were kept have moves, others their results alone,
 //! which is what rating tools read.
 
-use std::io;
-
 use arena_match::tournament::{GameLine, Record};
 use arena_match::{ReplayError, export_pgn};
 use arena_model::Verdict;
@@ -44,14 +42,14 @@ pub struct MovesMissing {
 /// When the games aren't played by two.
 pub fn pgn<'a>(
     record: &'a Record,
-    mut replay: impl FnMut(&GameLine) -> io::Result<Option<Vec<u8>>> + 'a,
+    mut replay: impl FnMut(&GameLine) -> Result<Option<Vec<u8>>, ReplayError> + 'a,
 ) -> Result<impl Iterator<Item = PgnGame> + 'a, PgnError> {
     if record.plan.seats != 2 {
         return Err(PgnError { seats: record.plan.seats });
     }
     let is_chess = record.plan.game == "chess";
     Ok(record.games().map(move |game| {
-        let replay = if is_chess { replay(game).map_err(ReplayError::Read) } else { Ok(None) };
+        let replay = if is_chess { replay(game) } else { Ok(None) };
         let moves = replay.and_then(|replay| replay.map(|replay| kept(&replay)).transpose());
         match moves {
             Ok(moves) => PgnGame { text: one(record, game, moves.as_ref()), missing: None },

@@ -10,7 +10,7 @@ mod knockout;
 mod swiss;
 mod trial;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use arena_model::Seed;
 
@@ -49,7 +49,7 @@ pub struct Schedule {
     /// The fingerprint of the moves of each known game that has been played, where there is one.
     moves: Vec<Option<Moves>>,
     /// The number of the first game with these moves.
-    first: HashMap<Moves, usize>,
+    first: BTreeMap<Moves, usize>,
     /// How many known games haven't been played.
     missing: usize,
     /// The test that may end it, and how that stands.
@@ -133,7 +133,7 @@ impl Schedule {
             stage,
             results: Vec::new(),
             moves: Vec::new(),
-            first: HashMap::new(),
+            first: BTreeMap::new(),
             missing: 0,
             trial,
             is_complete: false,

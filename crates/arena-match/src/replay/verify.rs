@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use arena_model::{AnyGame, Events, Forfeit, GameType, Score, Seat, Seed, Setup, TimeLimits, Verdict};
+use arena_model::{AnyGame, Events, Forfeit, GameType, Seat, Seed, Setup, TimeLimits, Verdict};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -54,7 +54,7 @@ fn verify_each(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
     mut each: impl FnMut(&HeaderLine, &dyn AnyGame, &Line),
-) -> Result<(HeaderLine, Verified, Option<Vec<Option<Score>>>), ReplayError> {
+) -> Result<(HeaderLine, Verified, report::ChallengeScores), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
     if let Some(game) = game.filter(|game| game.rules_version != replay.header.rules_version) {
@@ -168,7 +168,7 @@ pub struct Account {
     /// The moves, as far as games are compared by them.
     pub moves: Moves,
     /// Utility and security by seat, of a challenge that was settled; the disqualified have none.
-    pub challenge_scores: Option<Vec<Option<Score>>>,
+    pub challenge_scores: report::ChallengeScores,
 }
 
 /// Verifies a replay, and says what it tells.

@@ -506,7 +506,7 @@ impl Form {
                 ) {
                     Ok(replay) => Ok(Some(replay)),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(error),
+                    Err(error) => Err(arena_match::ReplayError::Read(error)),
                 };
                 let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
                 let texts = games.map(|game| {

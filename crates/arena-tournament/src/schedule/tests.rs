@@ -507,7 +507,7 @@ fn void_games_count_for_no_agent() {
         let mut void = 0;
         while !schedule.is_complete() {
             let number = schedule.pending().next().unwrap().number;
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 void += 1;
                 schedule.record_void(number).unwrap();
             } else {

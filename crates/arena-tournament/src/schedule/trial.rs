@@ -1,6 +1,6 @@
 //! A sequential test while its games are played: which of them count, and whether it is decided.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use arena_ratings::{Scores, Sprt, SprtState, SprtVerdict};
@@ -18,14 +18,14 @@ pub struct Trial {
     /// How many of these were no evidence: all games of their meetings repeat earlier ones.
     repeated: usize,
     /// The moves of the games that have been judged.
-    seen: HashSet<Moves>,
+    seen: BTreeSet<Moves>,
 }
 
 impl Trial {
     /// Before the first game. A meeting is a pair of games, or one.
     pub(super) fn new(sprt: Sprt, paired: bool) -> Trial {
         let scores = if paired { Scores::Pentanomial([0; 5]) } else { Scores::Trinomial([0; 3]) };
-        Trial { sprt, scores, state: sprt.judge(&scores), judged: 0, repeated: 0, seen: HashSet::new() }
+        Trial { sprt, scores, state: sprt.judge(&scores), judged: 0, repeated: 0, seen: BTreeSet::new() }
     }
 
     /// Judges the meetings that are complete, one by one, up to the first that isn't or that decides the test. So it doesn't matter
