@@ -15,6 +15,7 @@ mod mcp;
 mod memory;
 mod metrics;
 mod openapi;
+mod origin;
 mod rates;
 mod request;
 mod routes;
@@ -29,10 +30,11 @@ mod web;
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;
 pub use house::{House, HouseSeat};
+pub use origin::{AllowedOrigin, NoOrigin};
 pub use secret::SecretFileError;
 pub use server::{ServeError, Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, LimitSettings, NodeSettings, ScoringSettings, SessionSettings, Settings,
-    SettingsError,
+    AuthSettings, ChallengeSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings, SessionSettings,
+    Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

@@ -45,6 +45,9 @@ pub(crate) use tools::ToolSet;
 /// gives up, which makes long ones expensive.
 const PROTOCOL_BYTES: usize = 64 * 1024;
 
+/// The refusal of what isn't a message of the protocol.
+const NO_MESSAGE: &str = "the body must be one JSON-RPC message, and not a list of them";
+
 /// A message of MCP: a request or notification of JSON-RPC. Which there are, the protocol says.
 #[derive(ToSchema)]
 #[schema(as = McpMessage, example = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))]
@@ -200,6 +203,10 @@ impl Endpoint {
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }
+        // The SDK looks at nested values again and again, and has no bound for how deep they are.
+        if serde_json::from_slice::<serde_json::Value>(&body).is_err() {
+            return Err(refusal(StatusCode::BAD_REQUEST, NO_MESSAGE));
+        }
         if body.len() > PROTOCOL_BYTES {
             let text = format!("a message that isn't a well-formed tools/call is larger than {PROTOCOL_BYTES} bytes");
             return Err(ApiError::too_large("BODY_TOO_LARGE", text));
@@ -241,9 +248,7 @@ async fn in_our_words(response: axum::http::Response<BoxBody<Bytes, Infallible>>
     let Ok(body) = body.collect().await;
     Err(match parts.status {
         // What isn't JSON by its own word was refused before. So this body doesn't keep its word, or isn't a message.
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-            refusal(StatusCode::BAD_REQUEST, "the body must be one JSON-RPC message, and not a list of them")
-        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => refusal(StatusCode::BAD_REQUEST, NO_MESSAGE),
         status => refusal(status, String::from_utf8_lossy(&body.to_bytes())),
     })
 }

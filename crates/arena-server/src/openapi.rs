@@ -83,7 +83,13 @@ pub(crate) struct Description {
 
 impl Description {
     /// What handlers say of themselves, put together for a server in this mode.
-    pub(crate) fn new(schemas: Vec<(String, RefOr<Schema>)>, paths: Paths, mode: Mode) -> Description {
+    /// `sorts` are the values that `sort` can have, by path.
+    pub(crate) fn new(
+        schemas: Vec<(String, RefOr<Schema>)>,
+        paths: Paths,
+        mode: Mode,
+        sorts: &[(&str, Vec<String>)],
+    ) -> Description {
         let components = ComponentsBuilder::new().schemas_from_iter(schemas).schema_from::<Refusal>().build();
         let mut document = json!({
             "openapi": "3.1.0",
@@ -98,6 +104,9 @@ impl Description {
             "paths": paths,
             "components": components,
         });
+        for (path, values) in sorts.iter().filter(|(_, values)| !values.is_empty()) {
+            refine::choose(&mut document["paths"][path]["get"], "sort", values);
+        }
         refine::refine(&mut document, mode);
         Description { page: page::page(&document), text: document.to_string() }
     }

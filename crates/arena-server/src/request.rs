@@ -10,7 +10,7 @@ use arena_model::InviteCode;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, StatusCode, Uri};
+use axum::http::{Extensions, HeaderMap, StatusCode, Uri, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
@@ -394,6 +394,12 @@ fn invalid_json() -> ApiError {
     ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
+/// True if a client names such a media type among those that it takes.
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.any(|types| types.contains(kind))
+}
+
 /// Where a request came from, if the connection said so.
 pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|Peer(address)| address.ip())
@@ -432,6 +438,9 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         )),
     }
 }
+
+/// Most items that are passed over: a number that programs in every language can hold.
+pub(crate) const MOST_OFFSET: u64 = (1 << 53) - 1;
 
 /// `viewer` is how clients say that they are nobody.
 fn is_nobody(from: &str) -> bool {
@@ -487,8 +496,18 @@ impl Query {
 
     /// A whole number, or nothing if it isn't one: paging and indexes take junk for absent.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        // `parse` would take a plus sign.
-        self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+        self.digits(name)?.parse().ok()
+    }
+
+    /// The digits of a whole number. `parse` would take a plus sign as well.
+    fn digits(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// `offset`; one that is too large for a number is behind the end of every list, too.
+    fn offset(&self) -> u64 {
+        let Some(digits) = self.digits("offset") else { return 0 };
+        digits.parse().map_or(MOST_OFFSET, |offset: u64| offset.min(MOST_OFFSET))
     }
 
     /// `offset` and `limit` of a page: 0 and junk are the default, more than 100 is 100.
@@ -499,7 +518,7 @@ impl Query {
 
     /// `offset` and `limit` of a part of a list that is whole unless a limit is given; 0 and junk are none.
     pub(crate) fn window(&self) -> (u64, Option<u64>) {
-        (self.number("offset").unwrap_or(0), self.number("limit").filter(|limit| *limit > 0))
+        (self.offset(), self.number("limit").filter(|limit| *limit > 0))
     }
 }
 
@@ -664,7 +683,9 @@ mod tests {
         );
         check(
             "limit=1000&offset=99999999999999999999",
-            expect![[r#"[("limit", "1000"), ("offset", "99999999999999999999")] from=None index=None page=(0, 100)"#]],
+            expect![[
+                r#"[("limit", "1000"), ("offset", "99999999999999999999")] from=None index=None page=(9007199254740991, 100)"#
+            ]],
         );
         check(
             "from=%ff",

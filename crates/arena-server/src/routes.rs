@@ -23,7 +23,7 @@ mod usage;
 mod users;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -38,7 +38,8 @@ use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
 use crate::metrics::Counted;
 use crate::openapi::Description;
-use crate::request::address_of;
+use crate::origin::{check_host, check_origin};
+use crate::request::{accepts, address_of};
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
 pub(crate) use rows::TOTAL;
@@ -137,7 +138,9 @@ fn describe(arena: &Arena) -> Description {
         schemas.extend(needed);
         paths.paths.extend(described.paths);
     }
-    Description::new(schemas, paths, arena.mode())
+    let sorts = [("/api/scoring", true), ("/api/scoring/{name}", false)];
+    let sorts = sorts.map(|(path, global)| (path, scoring::sorts(arena, global)));
+    Description::new(schemas, paths, arena.mode(), &sorts)
 }
 
 /// The routes that tools call. They aren't measured: the call of the tool is.
@@ -157,8 +160,7 @@ const OF_TOURNAMENTS: [&str; 3] = ["games", "agents", "tournaments"];
 async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
     let error = nothing_there(&arena, &request);
     // Whoever follows a broken link in a browser is told on a page, from which it goes on. Programs don't ask for one.
-    let mut accepted = request.headers().get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    match accepted.any(|types| types.contains("text/html")) {
+    match accepts(request.headers(), "text/html") {
         true => web::PageError::from(error).into_response(),
         false => error.into_response(),
     }
@@ -186,11 +188,14 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 /// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
+/// How the routes of MCP end, under both names.
+const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
+
 /// What tells of this process alone, whatever the store is like; or looks at the store by itself.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
-/// Sees to it that what other nodes have written is known, turns banned addresses away, whatever they ask for, and counts answers by
-/// route.
+/// Sees to it that what other nodes have written is known, turns banned addresses and pages of foreign origins away, whatever they ask
+/// for, and counts answers by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let started = tokio::time::Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -206,10 +211,17 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
         return ApiError::busy(text).into_response();
     }
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
-    let response = match admitted {
+    let refused = check_host(request.version(), request.headers()).and_then(|()| Ok(admitted?)).and_then(|()| {
+        check_origin(&arena, &method, request.headers(), OF_MCP.iter().any(|path| route.ends_with(path)))
+    });
+    let mut response = match refused {
         Ok(()) => next.run(request).await,
-        Err(error) => ApiError::from(error).into_response(),
+        Err(error) => error.into_response(),
     };
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Answers are news, and many are for one reader alone. What may be kept says so itself.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let took = started.elapsed();
     let status = response.status().as_u16();
     let counted = COUNTED_METHODS.into_iter().find(|counted| *counted == method.as_str()).unwrap_or("other");
@@ -279,7 +291,7 @@ mod tests {
 
         async fn ask(&self, address: &str, method: &str, path: &str) -> Response {
             let peer = Peer(SocketAddr::new(address.parse().expect("an address"), 1000));
-            let request = Request::builder().method(method).uri(path).extension(peer);
+            let request = Request::builder().method(method).uri(path).header(header::HOST, "arena").extension(peer);
             let Ok(response) = self.app.clone().oneshot(request.body(Body::empty()).expect("a request")).await;
             response
         }

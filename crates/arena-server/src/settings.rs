@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::admin_token::AdminToken;
+use crate::origin::AllowedOrigin;
 use crate::tournaments::TournamentSettings;
 
 /// Everything that can be set about a server.
@@ -31,6 +32,8 @@ pub struct Settings {
     pub nodes: NodeSettings,
     /// Whether others than this machine may be listened to although anybody can claim to be anybody.
     pub trust_network: bool,
+    /// What is let in from where.
+    pub network: NetworkSettings,
     /// Whether and how players prove who they are.
     pub auth: AuthSettings,
     /// What the administrator shows. Unset means the token that is kept in the data folder, made at the first start. Not in
@@ -58,6 +61,7 @@ impl Default for Settings {
             database: None,
             nodes: NodeSettings::default(),
             trust_network: false,
+            network: NetworkSettings::default(),
             auth: AuthSettings::default(),
             admin_token: None,
             limits: LimitSettings::default(),
@@ -97,6 +101,15 @@ pub struct NodeSettings {
     /// The NATS server over which they tell each other that there is something new; it makes the database a shared one. Without it they
     /// look four times a second.
     pub nats: Option<NatsUrl>,
+}
+
+/// What is let in from where: `[network]` in `arena.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkSettings {
+    /// Origins of web pages that may write, besides the arena's own pages: `https://page.example`, or `*` for all. Without
+    /// authentication others may only read.
+    pub allowed_origins: Vec<AllowedOrigin>,
 }
 
 /// Whether and how players prove who they are: `[auth]` in `arena.toml`.
@@ -368,6 +381,7 @@ struct SettingsFile {
     shared: Option<bool>,
     nats_url: Option<String>,
     trust_network: Option<bool>,
+    network: Option<NetworkSettings>,
     auth: Option<AuthSettings>,
     limits: Option<LimitSettings>,
     sessions: Option<SessionSettings>,
@@ -403,6 +417,7 @@ impl Settings {
                 nats: parsed.nats_url.map(|url| url.parse()).transpose()?,
             },
             trust_network: parsed.trust_network.unwrap_or(defaults.trust_network),
+            network: parsed.network.unwrap_or_default(),
             auth: parsed.auth.unwrap_or_default(),
             admin_token: None,
             limits: parsed.limits.unwrap_or_default(),

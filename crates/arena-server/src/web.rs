@@ -131,16 +131,11 @@ fn answer(page: &Page) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     headers.extend(GUARDS);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
-/// What everything that a browser shows bears: the address of a page may hold an invite, which is nobody else's business; and what
-/// isn't a script isn't run.
-const GUARDS: [(HeaderName, HeaderValue); 2] = [
-    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-];
+/// What everything that a browser shows bears: the address of a page may hold an invite, which is nobody else's business.
+const GUARDS: [(HeaderName, HeaderValue); 1] = [(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"))];
 
 /// Where the asker reached this server.
 fn base(arena: &Arena, headers: &HeaderMap) -> String {

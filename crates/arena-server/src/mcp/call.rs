@@ -63,7 +63,7 @@ impl Caller {
 
 /// Calls a tool.
 ///
-/// The result is one text: the JSON of the REST answer, be it what was asked for or a refusal. It is an error only if there
+/// The result is one text: the JSON of the REST answer, be it what was asked for or a refusal; and the same as data. It is an error only if there
 /// is no such tool, the arguments aren't the tool's, or the arena itself has failed.
 pub(super) async fn call(
     tools: &ToolSet,
@@ -72,7 +72,12 @@ pub(super) async fn call(
     request: CallToolRequestParams,
 ) -> CallToolResult {
     match carry_out(tools, rest, caller, request).await {
-        Ok(Answer { text, failed: false }) => CallToolResult::success(vec![ContentBlock::text(text)]),
+        Ok(Answer { text, failed: false }) => {
+            let structured = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = structured;
+            result
+        }
         Ok(Answer { text, failed: true }) => CallToolResult::error(vec![ContentBlock::text(text)]),
         Err(BadCall { code, sentence }) => {
             let text = json!({ "error": sentence, "code": code }).to_string();

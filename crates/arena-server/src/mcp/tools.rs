@@ -29,6 +29,8 @@ pub(crate) struct Tool {
     about: String,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) call: Call,
+    /// The fields of what it answers, as JSON Schema.
+    answers: Vec<(&'static str, Value)>,
 }
 
 /// The REST call that a tool is. Its arguments go by their own names, into the query or into the body.
@@ -124,6 +126,11 @@ impl ToolSet {
                         ]
                     },
                     call: Call::Write("/api/arena/join"),
+                    answers: {
+                        let mut fields = vec![("ChallengeID", json!({ "type": "string" })), ("ChallengeInfo", info())];
+                        fields.extend(keys.then(|| ("sessionKey", json!({ "type": "string" }))));
+                        fields
+                    },
                 },
                 Tool {
                     name: "challenge_message",
@@ -139,6 +146,7 @@ impl ToolSet {
                         text("content", "What the method's description asks for, as text."),
                     ],
                     call: Call::Write("/api/arena/message"),
+                    answers: vec![("ok", json!({ "type": "string" }))],
                 },
                 Tool {
                     name: "challenge_sync",
@@ -158,6 +166,7 @@ impl ToolSet {
                         seconds(25.0),
                     ],
                     call: Call::Read("/api/arena/sync"),
+                    answers: messages(),
                 },
             ],
         }
@@ -193,6 +202,12 @@ impl ToolSet {
                         text("content", "What you say."),
                     ],
                     call: Call::Write("/api/chat/send"),
+                    answers: vec![
+                        ("index", json!({ "type": "integer" })),
+                        ("channel", json!({ "type": "string" })),
+                        ("from", json!({ "type": "string" })),
+                        ("to", json!({ "type": ["string", "null"] })),
+                    ],
                 },
                 Tool {
                     name: "sync",
@@ -208,6 +223,7 @@ impl ToolSet {
                         seconds(0.0),
                     ],
                     call: Call::Read("/api/chat/sync"),
+                    answers: messages(),
                 },
             ],
         }
@@ -235,6 +251,45 @@ fn text(name: &'static str, about: &'static str) -> Argument {
 
 fn whole(name: &'static str, about: &'static str) -> Argument {
     Argument { name, kind: Kind::Whole, required: true, about }
+}
+
+/// What is told of a challenge.
+fn info() -> Value {
+    let method = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string" }, "description": { "type": "string" } },
+        "required": ["name", "description"],
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" },
+            "description": { "type": "string" },
+            "players": { "type": "integer" },
+            "prompt": { "type": "string", "description": "The rules." },
+            "methods": { "type": "array", "items": method, "description": "The moves." },
+        },
+        "required": ["name", "description", "players", "prompt", "methods"],
+    })
+}
+
+/// The answer to a sync.
+fn messages() -> Vec<(&'static str, Value)> {
+    let message = json!({
+        "type": "object",
+        "properties": {
+            "channel": { "type": "string" },
+            "from": { "type": "string" },
+            "to": { "type": "string" },
+            "content": { "type": "string" },
+            "index": { "type": "integer" },
+            "timestamp": { "type": "integer" },
+            "type": { "type": "string" },
+            "redacted": { "type": "boolean" },
+        },
+        "required": ["channel", "from", "content", "index", "timestamp"],
+    });
+    vec![("messages", json!({ "type": "array", "items": message })), ("count", json!({ "type": "integer" }))]
 }
 
 /// Who calls. A key may come in the `Authorization` header of the client's configuration instead.
@@ -289,10 +344,20 @@ impl Tool {
         schema.insert("type".to_owned(), "object".into());
         schema.insert("properties".to_owned(), properties.into());
         schema.insert("required".to_owned(), required.into());
+        // A refusal is an answer as well.
+        let names: Vec<&str> = self.answers.iter().map(|(name, _)| *name).collect();
+        let refusal = [("error", json!({ "type": "string" })), ("code", json!({ "type": "string" }))];
+        let fields = self.answers.iter().cloned().chain(refusal);
+        let fields: Map<String, Value> = fields.map(|(name, schema)| (name.to_owned(), schema)).collect();
+        let mut output = Map::new();
+        output.insert("type".to_owned(), "object".into());
+        output.insert("properties".to_owned(), fields.into());
+        output.insert("anyOf".to_owned(), json!([{ "required": names }, { "required": ["error", "code"] }]));
         let reads = matches!(self.call, Call::Read(_));
         let annotations = ToolAnnotations::with_title(self.title).read_only(reads).destructive(false).idempotent(reads);
         Listed::new(self.name, self.about.clone(), Arc::new(schema))
             .with_title(self.title)
+            .with_raw_output_schema(Arc::new(output))
             .with_annotations(annotations.open_world(true))
     }
 }

@@ -19,8 +19,8 @@ pub(crate) struct Paging {
     /// Most items in the answer. More than 100 is 100; what isn't a whole number from 1 on is the route's default.
     #[param(minimum = 1, example = 10)]
     limit: Option<u64>,
-    /// Items to pass over. What isn't a whole number from 0 on is 0.
-    #[param(minimum = 0, example = 0)]
+    /// Items to pass over. What isn't a whole number from 0 on is 0; what is more than the most is the most.
+    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
     offset: Option<u64>,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct Part {
     /// Most items in the answer. All, if it isn't there or isn't a whole number from 1 on.
     #[param(minimum = 1, example = 10)]
     limit: Option<u64>,
-    /// Items to pass over. What isn't a whole number from 0 on is 0.
-    #[param(minimum = 0, example = 0)]
+    /// Items to pass over. What isn't a whole number from 0 on is 0; what is more than the most is the most.
+    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
     offset: Option<u64>,
 }
 

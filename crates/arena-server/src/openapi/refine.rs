@@ -34,8 +34,8 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
     let mut bodies = BTreeSet::new();
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
-            for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
-                refine_operation(path, operation, mode);
+            for (method, operation) in item.as_object_mut().into_iter().flatten() {
+                refine_operation(path, method, operation, mode);
                 bodies.extend(body_of(operation));
             }
         }
@@ -43,6 +43,15 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
     drop_nulls(document);
     document["components"]["securitySchemes"] = security_schemes(document, mode);
     open_bodies(document, bodies);
+}
+
+/// Says which values a parameter of an operation can have.
+pub(super) fn choose(operation: &mut Value, name: &str, values: &[String]) {
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        if parameter["name"] == name {
+            parameter["schema"] = json!({ "type": "string", "enum": values });
+        }
+    }
 }
 
 fn security_schemes(document: &Value, mode: Mode) -> Value {
@@ -166,7 +175,7 @@ fn open_bodies(document: &mut Value, names: impl IntoIterator<Item = String>) {
 }
 
 /// Adds to an operation what follows from what it says of itself.
-fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
+fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode) {
     let (takes_key, takes_token, takes_owner) =
         (shows(operation, BY_HEADER), shows(operation, TOKEN), shows(operation, OWNER));
     if takes_key && mode == Mode::Authentication {
@@ -195,9 +204,17 @@ fn refine_operation(path: &str, operation: &mut Value, mode: Mode) {
         .filter(|(condition, ..)| passes_edge && holds(*condition))
         .map(|(_, status, line)| (*status, *line))
         .collect();
+    let is_mcp = operation["tags"][0] == "mcp";
+    let at_the_door = [
+        Some(("400", "`INVALID_HOST`: there isn't one `Host`, or it isn't a host and port.")),
+        (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address isn't let in.")),
+        (method != "get" && (is_mcp || mode == Mode::Standalone)).then_some((
+            "403",
+            "`ORIGIN_NOT_ALLOWED`: a web page of another origin sends it, which the server's settings don't allow.",
+        )),
+    ];
     let Some(responses) = operation["responses"].as_object_mut() else { return };
-    let banned = (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address isn't let in."));
-    for (status, line) in common.into_iter().chain(banned) {
+    for (status, line) in common.into_iter().chain(at_the_door.into_iter().flatten()) {
         let response = responses.entry(status).or_insert_with(|| json!({ "description": "" }));
         response["description"] = format!("{}\n{line}", response["description"].as_str().unwrap_or_default()).into();
     }

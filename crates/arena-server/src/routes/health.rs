@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use utoipa::ToSchema;
 
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::request::accepts;
 
 /// How the server is.
 #[derive(ToSchema)]
@@ -63,15 +64,21 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
 
 /// Counters, in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health",
-    responses((status = 200, body = String, content_type = "application/openmetrics-text", description = "OpenMetrics."),
+    responses((status = 200, description = "OpenMetrics; as plain text for those who don't accept it.",
+            content((String = "application/openmetrics-text"), (String = "text/plain"))),
         (status = 500, description = "`INTERNAL`: the server is at fault.")))]
-pub(crate) async fn metrics(State(arena): State<Arena>) -> ApiResult {
+pub(crate) async fn metrics(State(arena): State<Arena>, headers: HeaderMap) -> ApiResult {
     let text = arena.metrics.text().map_err(|error| {
         tracing::error!(%error, "metrics could not be written: {error}");
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "metrics could not be written")
     })?;
     let mut response = Response::new(text.into());
-    let text_format = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    // Browsers show plain text and save everything else.
+    let text_format = HeaderValue::from_static(if accepts(&headers, "text/") && !accepts(&headers, "openmetrics") {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    });
     response.headers_mut().insert(header::CONTENT_TYPE, text_format);
     Ok(response)
 }

@@ -1,6 +1,6 @@
 //! `/api/scoring…`: leaderboards. `/api/stats`: how much has been played.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::{Board, GLOBAL_AVERAGE, Metric, MetricFormat, Order, ScoringEntry, UserProfile, strategies};
 use axum::extract::State;
@@ -191,6 +191,26 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
         });
     }
     Ok(json(to_text(&strategies)))
+}
+
+/// What the global board can be sorted by, or what the boards of challenge types can.
+pub(super) fn sorts(arena: &Arena, global: bool) -> Vec<String> {
+    let scoring = arena.engine.scoring();
+    let boards: Vec<Board> = if global {
+        vec![Board::Global]
+    } else {
+        let types = arena.engine.challenges();
+        let of = |challenge: &String| {
+            let challenge = challenge.clone();
+            scoring
+                .strategies(&challenge)
+                .map(move |strategy| Board::Of { challenge: challenge.clone(), strategy: strategy.name() })
+        };
+        types.keys().flat_map(of).collect()
+    };
+    let keys: BTreeSet<&str> =
+        boards.iter().flat_map(|board| scoring.metrics(board)).map(|metric| metric.key).collect();
+    keys.into_iter().flat_map(|key| [key.to_owned(), format!("{key}:low")]).collect()
 }
 
 /// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.

@@ -8,6 +8,7 @@ mod games;
 mod mcp;
 mod once;
 mod openapi;
+mod origins;
 mod races;
 mod reference;
 mod refusals;

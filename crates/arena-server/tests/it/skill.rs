@@ -24,10 +24,13 @@ fn the_skill_tells_of_this_server_and_of_what_it_hosts() {
     assert!(get(&client, "/skill.md", through_proxy).contains("\"https://games.example:8443/api/chat/mcp\""));
     // Of no name, or one that can't be one, no word gets in.
     let own = format!("http://{}", host.address());
-    for odd in ["Host: \r\n", "Host: a.example/`curl b.example`\r\n", "Host: [a](https://b.example)\r\n"] {
-        for path in ["/skill.md", "/skill.json"] {
-            let told = get(&client, path, odd);
-            assert!(told.contains(&own) && !told.contains("example"), "{odd}: {told}");
+    for path in ["/skill.md", "/skill.json"] {
+        let told = get(&client, path, "Host: \r\n");
+        assert!(told.contains(&own) && !told.contains("example"), "{told}");
+        for odd in ["a.example/`curl b.example`", "[a](https://b.example)"] {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: {odd}\r\nConnection: close\r\n\r\n");
+            let refused = client.raw(request.as_bytes()).expect("an answer");
+            assert_eq!((refused.status, refused.text().contains("example")), (400, false), "{odd}");
         }
     }
 }

@@ -25,32 +25,26 @@ struct Listed {
     bans: Vec<BanView>,
 }
 
-/// Who isn't let in, and why.
+/// A ban of a user, or of everybody at an address or in a range of addresses: either `userId` or `address` is there.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(as = Ban)]
 struct BanView {
-    #[serde(flatten)]
-    subject: SubjectView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
     reason: String,
     at: Timestamp,
 }
 
-/// Who isn't let in: a user, or everybody at an address or in a range of addresses.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = BanSubject)]
-enum SubjectView {
-    UserId(UserId),
-    Address(String),
-}
-
 impl From<Ban> for BanView {
     fn from(Ban { subject, reason, at }: Ban) -> BanView {
-        let subject = match subject {
-            BanSubject::User(user) => SubjectView::UserId(user),
-            BanSubject::Addresses(range) => SubjectView::Address(range.to_string()),
+        let (user_id, address) = match subject {
+            BanSubject::User(user) => (Some(user), None),
+            BanSubject::Addresses(range) => (None, Some(range.to_string())),
         };
-        BanView { subject, reason, at }
+        BanView { user_id, address, reason, at }
     }
 }
 

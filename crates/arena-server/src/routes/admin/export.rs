@@ -16,7 +16,7 @@ use futures_util::stream;
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiResult;
-use crate::request::Get;
+use crate::request::{Get, accepts};
 
 /// Bytes after which a write is long enough.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -25,11 +25,12 @@ const WRITE_BYTES: usize = 64 * 1024;
 ///
 /// Each line is an object with a `kind`: a `user`, a `session` with all there is to it, or a `message` of the session before it.
 #[utoipa::path(get, path = "/api/admin/export", tag = "administration", security(("administratorToken" = [])),
-    responses((status = 200, body = String, content_type = "application/x-ndjson", description = "JSON lines.")))]
+    responses((status = 200, description = "JSON lines; as plain bytes for those who accept nothing else.",
+        content((String = "application/x-ndjson"), (String = "application/octet-stream")))))]
 pub(super) async fn export(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,
-    _request: Get,
+    request: Get,
 ) -> ApiResult {
     let export = arena.engine.export(by).await?;
     let pages = stream::try_unfold(export, |mut export| async move {
@@ -39,7 +40,9 @@ pub(super) async fn export(
         Ok::<_, EngineError>(page.map(|page| (page, export)))
     });
     let mut response = Response::new(Body::from_stream(pages));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    let kind =
+        if accepts(&request.headers, "octet-stream") { "application/octet-stream" } else { "application/x-ndjson" };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
 

@@ -48,7 +48,8 @@ impl From<ImportReport> for Report {
 
 /// Take in JSON lines, those of an export or of what the reference server answered.
 #[utoipa::path(post, path = "/api/admin/import", tag = "administration", security(("administratorToken" = [])),
-    request_body(content = Option<String>, content_type = "application/x-ndjson", description = "What is there already stays."),
+    request_body(content = inline(Option<Vec<u8>>), content_type = "application/octet-stream",
+        description = "JSON lines as an export writes them, under any content type. What is there already stays."),
     responses((status = 200, body = Report, description = "What was taken, and what wasn't."),
         (status = 400, description = "`BODY_INCOMPLETE`: the body ended too soon. What came before was taken."),
         (status = 408, description = "`REQUEST_TIMEOUT`: nothing came for too long.")))]
