@@ -61,6 +61,7 @@ fn chess_agrees_with_another_implementation() {
 
 /// Plays games with the seeds 1, 2, 3 and so on, of each size in turn, until enough states have been compared.
 #[track_caller]
+#[expect(clippy::print_stdout, reason = "shown with `--nocapture`: the long form tells what it has done")]
 fn compare(game: &str, sizes: &[&str]) {
     let wanted = match std::env::var("ARENA_RULES_STATES") {
         Ok(text) => text.parse().expect("ARENA_RULES_STATES is a number"),
