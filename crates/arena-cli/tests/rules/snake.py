@@ -1,6 +1,8 @@
 """The rules of snake once more, from their description: one epoch at a time, from recorded state to recorded state. Where snakes
 start and where food appears are draws: they are read from the record and have to be possible."""
 
+import itertools
+
 from difference import Difference, need
 from wild import decide
 
@@ -115,14 +117,12 @@ def step(before, line, ids, config, growing):
 
 def settled(state, epochs_left):
     """Whether nothing that can still happen changes the ranking."""
-    alive = [me for me, snake in state["snakes"].items() if snake["alive"]]
-    if not alive:
-        return True
-    if len(alive) > 1:
-        return False
-    now = state["score"][alive[0]]
-    others = [score for me, score in state["score"].items() if me != alive[0]]
-    return not any(now - 1 <= score <= now + epochs_left for score in others)
+    ranges = []
+    for me, snake in state["snakes"].items():
+        score, alive = state["score"][me], snake["alive"]
+        ranges.append((score - alive, score + alive * epochs_left, alive))
+    pairs = itertools.combinations(ranges, 2)
+    return all(first[0] > second[1] or second[0] > first[1] for first, second in pairs if first[2] or second[2])
 
 
 def check(lines):
