@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arena_model::{SessionId, Timestamp};
 
@@ -23,6 +23,13 @@ const LONGEST_WAIT_MS: i64 = 30_000;
 
 /// The same where other nodes may set deadlines, of which nobody here is told, and may die before they see to them.
 const LONGEST_WAIT_AMONG_NODES_MS: i64 = 1_000;
+
+/// Bounds of the pause between two comparisons of derived tables.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const CHECK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Shortest pause before due sessions are searched again, where the search failed; up to twice as long.
+const RETRY_SEARCH_MS: i64 = 500;
 
 /// How long a session that can't be woken is left alone.
 const RETRY_MS: i64 = 60_000;
@@ -79,6 +86,7 @@ impl Engine {
     /// Does what is due until it is dropped. Run it beside whatever serves requests.
     pub async fn keep_time(&self) {
         let mut failing = HashMap::new();
+        let mut away = false;
         let longest_ms = match self.inner.store.nodes() {
             Some(_) => LONGEST_WAIT_AMONG_NODES_MS,
             None => LONGEST_WAIT_MS,
@@ -87,10 +95,18 @@ impl Engine {
             // Whatever is committed while the store is asked wakes this loop again.
             self.inner.next_look.store(i64::MAX, Ordering::SeqCst);
             let wait_ms = match self.wake_due_but(&mut failing).await {
-                Ok(next) => next.map_or(longest_ms, |next| (next.0 - self.now().0).clamp(1, longest_ms)),
+                Ok(next) => {
+                    if std::mem::take(&mut away) {
+                        tracing::info!("due sessions are found again");
+                    }
+                    next.map_or(longest_ms, |next| (next.0 - self.now().0).clamp(1, longest_ms))
+                }
                 Err(error) => {
-                    tracing::error!(%error, "due sessions could not be found: {error}");
-                    1_000
+                    if !std::mem::replace(&mut away, true) {
+                        tracing::error!(%error, "due sessions can't be found: {error}; the search goes on and is told when it succeeds");
+                    }
+                    // Not at the same moment as other nodes.
+                    RETRY_SEARCH_MS + self.inner.environment.draw_below(RETRY_SEARCH_MS.unsigned_abs()).cast_signed()
                 }
             };
             self.inner.next_look.store(self.now().plus_ms(wait_ms).0, Ordering::SeqCst);
@@ -99,6 +115,23 @@ impl Engine {
                 () = tokio::time::sleep(sleep) => {}
                 () = self.inner.rescheduled.notified() => {}
             }
+        }
+    }
+
+    /// Compares the store's derived tables with its sessions, at once and whenever one turns out to be wrong, until it is dropped.
+    pub async fn keep_derived(&self) {
+        loop {
+            let begun = Instant::now();
+            let checked = self.inner.store.check_derived().await;
+            // A tenth of the time at most, whatever keeps raising the suspicion.
+            let pause = (begun.elapsed() * 10).clamp(SHORTEST_PAUSE, CHECK_AGAIN);
+            if let Err(error) = checked {
+                tracing::warn!(%error, "derived tables can't be compared with the sessions now: {error}");
+                tokio::time::sleep(CHECK_AGAIN).await;
+                continue;
+            }
+            tokio::time::sleep(pause).await;
+            self.inner.store.suspected().await;
         }
     }
 

@@ -23,6 +23,7 @@ use crate::following::Following;
 use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
+use crate::users::unwritten;
 
 /// For how long a decision is taken anew when others are faster, before the caller is told to come again. A node that is faster
 /// may stand still in the midst of it for about as long.
@@ -337,13 +338,13 @@ impl Engine {
         self.inner.store.bytes()
     }
 
-    /// Asks the store for something trivial: whether the engine can do its work.
+    /// Finds out if the engine can do its work: reads from the store, and writes to it unless a write has just succeeded.
     ///
     /// # Errors
-    /// If the store can't be read.
+    /// If the store can't be read or written.
     pub async fn check(&self) -> Result<(), EngineError> {
         self.inner.store.find_next_due().await?;
-        Ok(())
+        self.inner.store.check_writing().await.map_err(unwritten)
     }
 
     /// The session, from memory or the store, and surely what the store holds.

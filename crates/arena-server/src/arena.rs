@@ -13,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::rates::Rates;
 use crate::settings::Settings;
+use crate::supervision::Fallen;
 use crate::tournaments::Tournaments;
 
 /// The arena as handlers see it. Clones are handles to the same one.
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) description: OnceLock<Description>,
     /// Whether the server will stop soon: it serves, but shall be given nothing new.
     pub(crate) draining: AtomicBool,
+    /// Tasks that have failed and are about to begin again.
+    pub(crate) fallen: Fallen,
     /// Becomes true when the server stops: whoever waits for news answers then.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -69,6 +72,7 @@ impl Arena {
             metrics,
             description: OnceLock::new(),
             draining: AtomicBool::new(false),
+            fallen: Fallen::default(),
             stopping: watch::Sender::new(false),
         }))
     }

@@ -23,6 +23,7 @@ mod scripts;
 mod secret;
 mod server;
 mod settings;
+mod supervision;
 mod tournaments;
 mod verifier;
 mod web;

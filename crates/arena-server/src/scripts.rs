@@ -1,6 +1,7 @@
 //! Challenges that are folders: loaded at the start, and again when they have changed, while sessions go on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,11 +79,16 @@ impl Scripts {
             tokio::time::sleep(LOOK_EVERY).await;
             let handle = engine.clone();
             let looked = tokio::task::spawn_blocking(move || {
-                self.look(&handle, false);
+                let looked = catch_unwind(AssertUnwindSafe(|| self.look(&handle, false)));
+                let panicked = "a look at the folders of challenges panicked; the next ones go on".to_owned();
+                if looked.is_err() && self.told.insert(panicked.clone()) {
+                    tracing::error!("{panicked}");
+                }
                 self
             });
             match looked.await {
                 Ok(scripts) => self = scripts,
+                // Only when the runtime is shutting down.
                 Err(error) => {
                     tracing::error!(%error, "the folders of challenges are watched no longer: {error}");
                     return std::future::pending().await;

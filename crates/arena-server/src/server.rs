@@ -39,6 +39,7 @@ use crate::request::Peer;
 use crate::routes;
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, Settings, SettingsError};
+use crate::supervision::keep_running;
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
 /// For how long a server that stops takes what waits at its door, and reads what was sent there.
@@ -231,23 +232,34 @@ impl Server {
             }
             None => tracing::info!(%address, data = %arena.settings.data.display(), "listening on {address}"),
         }
-        let (clock, house) = (arena.engine.clone(), arena.clone());
+        let (clock, house, derived) = (arena.clone(), arena.clone(), arena.clone());
         let engine = arena.engine.clone();
         let watching = scripts.map(|scripts| tokio::spawn(scripts.watch(engine)));
-        let mut keep_time = tokio::spawn(async move { clock.keep_time().await });
+        let mut keep_time = tokio::spawn(async move {
+            keep_running(&clock.fallen, "watches the clock", || clock.engine.keep_time()).await;
+        });
         let mut keep_house = tokio::spawn(async move {
-            let forget_addresses = async {
+            let forget_addresses = || async {
                 loop {
                     tokio::time::sleep(Duration::from_secs(60)).await;
                     house.rates.forget_idle();
                 }
             };
-            tokio::join!(house.engine.keep_house(), forget_addresses);
+            tokio::join!(
+                keep_running(&house.fallen, "keeps house", || house.engine.keep_house()),
+                keep_running(&house.fallen, "forgets addresses", forget_addresses),
+            );
+        });
+        let mut keep_derived = tokio::spawn(async move {
+            keep_running(&derived.fallen, "checks derived tables", || derived.engine.keep_derived()).await;
         });
 
         let mut follow_others = {
             let arena = arena.clone();
-            tokio::spawn(async move { arena.engine.follow_others(arena.settings.nodes.nats.as_ref()).await })
+            tokio::spawn(async move {
+                let follow = || arena.engine.follow_others(arena.settings.nodes.nats.as_ref());
+                keep_running(&arena.fallen, "follows other nodes", follow).await;
+            })
         };
 
         let door = Door::new(listener, arena.clone());
@@ -266,10 +278,12 @@ impl Server {
             _ = &mut follow_others => Some("follows other nodes"),
             _ = &mut keep_time => Some("watches the clock"),
             _ = &mut keep_house => Some("keeps house"),
+            _ = &mut keep_derived => Some("checks derived tables"),
         };
         let connections = door.close().await;
         keep_time.abort();
         keep_house.abort();
+        keep_derived.abort();
         follow_others.abort();
         if let Some(watching) = watching {
             watching.abort();

@@ -49,31 +49,44 @@ impl Delta {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     types: Vec<String>,
-    blocks: Vec<Tally>,
+    blocks: BTreeMap<i64, Tally>,
     total: Vec<u64>,
 }
 
 impl Counts {
-    pub(crate) fn apply(&mut self, delta: &Delta) {
+    /// Adds differences. Returns false if a count would leave the range from 0 to [`BLOCK`], which no number of sessions does; it
+    /// stays at the end of the range then.
+    #[must_use]
+    pub(crate) fn apply(&mut self, delta: &Delta) -> bool {
+        let mut possible = true;
         for ((block, challenge, status), &n) in &delta.sessions {
             if n == 0 {
                 continue;
             }
             let column = self.column(challenge, *status);
-            let block = usize::try_from(*block).expect("session numbers are positive");
-            if self.blocks.len() <= block {
-                self.blocks.resize_with(block + 1, Tally::new);
-            }
-            let tally = &mut self.blocks[block];
-            if tally.len() <= column {
-                tally.resize(column + 1, 0);
-            }
-            tally[column] = u32::try_from(i64::from(tally[column]) + n).expect("a count isn't negative");
-            if self.total.len() <= column {
-                self.total.resize(column + 1, 0);
-            }
-            self.total[column] = self.total[column].checked_add_signed(n).expect("a count isn't negative");
+            let count = at(self.blocks.entry(*block).or_default(), column);
+            let before = i64::from(*count);
+            let wanted = before.saturating_add(n);
+            let after = wanted.clamp(0, BLOCK);
+            possible &= wanted == after && *block >= 0;
+            // From 0 to 256.
+            *count = after as u32;
+            let total = at(&mut self.total, column);
+            *total = total.saturating_add_signed(after - before);
         }
+        possible
+    }
+
+    /// The number of sessions in one block of this type and status.
+    pub(crate) fn count(&self, block: i64, challenge: &str, status: Status) -> i64 {
+        let kind = self.types.iter().position(|kind| kind == challenge);
+        let tally = self.blocks.get(&block);
+        kind.zip(tally).and_then(|(kind, tally)| tally.get(column_of(kind, status))).copied().map_or(0, i64::from)
+    }
+
+    /// The number of sessions in all.
+    pub(crate) fn all(&self) -> u64 {
+        self.total.iter().sum()
     }
 
     fn column(&mut self, challenge: &str, status: Status) -> usize {
@@ -81,7 +94,7 @@ impl Counts {
             self.types.push(challenge.to_owned());
             self.types.len() - 1
         });
-        kind * Status::ALL.len() + status as usize
+        column_of(kind, status)
     }
 
     /// The columns that a filter lets through.
@@ -91,7 +104,7 @@ impl Counts {
             .filter(|(_, kind)| filter.challenge.as_ref().is_none_or(|wanted| wanted == *kind))
             .flat_map(|(kind, _)| Status::ALL.map(|status| (kind, status)))
             .filter(|(_, status)| filter.status.is_none_or(|wanted| wanted == *status))
-            .map(|(kind, status)| kind * Status::ALL.len() + status as usize)
+            .map(|(kind, status)| column_of(kind, status))
             .collect()
     }
 
@@ -101,10 +114,9 @@ impl Counts {
             .into_iter()
             .flat_map(|status| self.columns(&SessionFilter { challenge: None, status: Some(status) }))
             .collect();
-        let first = usize::try_from(no / BLOCK).unwrap_or(0);
         let has_running = |tally: &Tally| running.iter().filter_map(|&column| tally.get(column)).any(|&n| n > 0);
-        let block = (first..self.blocks.len()).find(|&block| has_running(&self.blocks[block]))? as i64;
-        Some(block * BLOCK..=block * BLOCK + BLOCK - 1)
+        let (block, _) = self.blocks.range(no.max(0) / BLOCK..).find(|(_, tally)| has_running(tally))?;
+        Some(range_of(*block))
     }
 
     /// Where the page at `offset` stands, newest first: ranges of session numbers to look through, and how many matches
@@ -117,7 +129,7 @@ impl Counts {
         let mut plan = PagePlan { total, ranges: Vec::new(), skip: 0 };
         let mut before = 0;
         let last = offset.saturating_add(limit as u64).min(total);
-        for (block, tally) in self.blocks.iter().enumerate().rev() {
+        for (block, tally) in self.blocks.iter().rev() {
             if before >= last || offset >= total {
                 break;
             }
@@ -126,13 +138,31 @@ impl Counts {
                 if plan.ranges.is_empty() {
                     plan.skip = offset - before;
                 }
-                let first_no = block as i64 * BLOCK;
-                plan.ranges.push(first_no..=first_no + BLOCK - 1);
+                plan.ranges.push(range_of(*block));
             }
             before += here;
         }
         plan
     }
+}
+
+/// The place of a type and status in a tally.
+fn column_of(kind: usize, status: Status) -> usize {
+    kind * Status::ALL.len() + status as usize
+}
+
+/// The session numbers of a block.
+fn range_of(block: i64) -> RangeInclusive<i64> {
+    let first = block.saturating_mul(BLOCK);
+    first..=first.saturating_add(BLOCK - 1)
+}
+
+/// A number of a list that grows as needed.
+fn at<N: Copy + Default>(list: &mut Vec<N>, place: usize) -> &mut N {
+    if list.len() <= place {
+        list.resize(place + 1, N::default());
+    }
+    &mut list[place]
 }
 
 /// Where to look for a page.
@@ -147,6 +177,26 @@ pub(crate) struct PagePlan {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_count_that_cannot_be_is_noticed_and_stays_in_its_range() {
+        let mut counts = Counts::default();
+        let all = SessionFilter::default();
+        let step = |no: i64, n: i64| {
+            let mut delta = Delta::default();
+            delta.add(no, "psi", Status::Open, n);
+            delta
+        };
+        assert!(counts.apply(&step(300, 2)));
+        assert!(!counts.apply(&step(300, -3)), "there were two");
+        assert!(!counts.apply(&step(1, -1)), "there was none");
+        assert_eq!((counts.all(), counts.find_page(&all, 0, 9).ranges), (0, vec![]));
+        assert!(!counts.apply(&step(i64::MAX, i64::MAX)), "a block has 256 numbers");
+        assert!(!counts.apply(&step(-BLOCK, 1)), "numbers begin at 1");
+        assert_eq!((counts.count(i64::MAX / BLOCK, "psi", Status::Open), counts.all()), (BLOCK, 257));
+        counts.find_page(&all, 0, 999);
+        assert!(counts.find_running(i64::MAX).is_some());
+    }
 
     proptest! {
         // The plan against the plain way: filter, skip, take.
@@ -170,7 +220,7 @@ mod tests {
                 }
             }
             let mut counts = Counts::default();
-            counts.apply(&delta);
+            prop_assert!(counts.apply(&delta));
             let filter = SessionFilter {
                 challenge: types.get(challenge).map(|kind| kind.to_string()),
                 status: Status::ALL.get(status).copied(),

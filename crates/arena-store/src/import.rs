@@ -91,7 +91,8 @@ fn import_session(writing: &mut Writing<'_>, imported: &ImportedSession) -> Resu
         .execute(params![no.0, at.0, ending_text(ending), category_text(category), import.0.cast_signed()])?;
     insert_messages(connection, no, messages)?;
     writing.effects.delta.add(no.0, &session.facts.challenge, session.status(), 1);
-    let moves = writing.counting.record_end(connection, no, session, &mut writing.effects.delta)?;
-    writing.effects.moves.extend(moves);
+    let end = writing.counting.record_end(connection, no, session, &mut writing.effects.delta)?;
+    writing.effects.moves.extend(end.moves);
+    writing.effects.suspect = writing.effects.suspect.or(end.suspect);
     Ok(Taken::New)
 }

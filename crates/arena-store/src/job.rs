@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::counts::Delta;
+use crate::derived::Wrong;
 use crate::ranking::{Move, Ranked};
 use crate::standings::Counting;
 use crate::{CommitError, StoreError};
@@ -27,6 +28,10 @@ pub(crate) struct Effects {
     pub(crate) recounted: bool,
     /// Something was erased for good: the log shall not keep it either.
     pub(crate) erased: bool,
+    /// Derived tables that are to be made again, once all else is written.
+    pub(crate) mend: Option<Wrong>,
+    /// A derived table that can't be right, if one was met.
+    pub(crate) suspect: Option<&'static str>,
 }
 
 impl Effects {
@@ -35,6 +40,8 @@ impl Effects {
         self.moves.extend(other.moves);
         self.recounted |= other.recounted;
         self.erased |= other.erased;
+        self.mend = other.mend.or(self.mend.take());
+        self.suspect = self.suspect.or(other.suspect);
     }
 }
 

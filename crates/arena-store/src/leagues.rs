@@ -559,7 +559,9 @@ fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<
             waited_ms: row.get(15)?,
             longest_step_ms: row.get(16)?,
         };
-        games.last_mut().expect("one was just made sure of").seats.push(seat);
+        if let Some(game) = games.last_mut() {
+            game.seats.push(seat);
+        }
     }
     Ok(games)
 }

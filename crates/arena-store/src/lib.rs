@@ -9,6 +9,7 @@
 mod audit;
 mod bans;
 mod counts;
+mod derived;
 mod export;
 mod hiding;
 mod import;
@@ -231,8 +232,8 @@ pub enum StoreError {
         /// Which database.
         database: String,
     },
-    /// The connection was lost when a commit was on its way: it may have been made or not.
-    #[error("the connection to the database was lost during a commit")]
+    /// The connection was lost, a disk or the writer failed when a commit was on its way: it may have been made or not.
+    #[error("the store failed during a commit, which may have been made or not")]
     Unsure,
     /// The database says no: disk full, file damaged, no permission.
     #[error("the database failed: {0}")]

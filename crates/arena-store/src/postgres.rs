@@ -8,6 +8,7 @@
 mod administration;
 mod batch;
 mod connection;
+mod derived;
 mod journal;
 mod plan;
 mod reading;
@@ -36,6 +37,7 @@ use self::text::encode;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 use self::users::{find_user, user_no, write_profile};
 use self::writer::{Mirror, Writer};
+use crate::derived::Suspicion;
 use crate::export::EndingNo;
 use crate::import::{ImportedSession, Taken};
 use crate::nodes::{Nodes, Terms};
@@ -101,7 +103,9 @@ impl PostgresStore {
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let holder = Holder::take(&database).await?;
         standings::follow_scoring(&holder.client, &scoring).await?;
-        let mirror = Mirror::of(read_counts(&holder.client).await?, scoring, Rankings::default());
+        let suspicion = Arc::<Suspicion>::default();
+        let counts = read_counts(&holder.client, &suspicion).await?;
+        let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);
         let numbers = Numbers::read(&holder.client).await?;
         let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
         let writer = Writer::start(database, holder, numbers, mirror.clone(), None);
@@ -115,8 +119,9 @@ impl PostgresStore {
     /// As [`PostgresStore::connect`]; and if an arena has the database for itself, or the others don't agree.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<PostgresStore, StoreError> {
         let (mut holder, node) = Holder::join(&database, &scoring, terms).await?;
-        let (counts, n) = read_counts_and_place(&mut holder.client).await?;
-        let mirror = Mirror::of(counts, scoring, Rankings::that_others_move());
+        let suspicion = Arc::<Suspicion>::default();
+        let (counts, n) = read_counts_and_place(&mut holder.client, &suspicion).await?;
+        let mirror = Mirror::of(counts, scoring, Rankings::that_others_move(), suspicion);
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));
         let numbers = Numbers::read(&holder.client).await?;
         let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
@@ -153,9 +158,11 @@ impl PostgresStore {
                 *self.mirror.ended.write() = Some(error.clone());
                 return Err(error);
             }
-            if entries.first().is_some_and(|first| first.n != followed.n + 1) {
-                // What was in between is forgotten.
-                let (counts, n) = read_counts_and_place(&mut *self.readers.connection().await?).await?;
+            let is_forgotten = entries.first().is_some_and(|first| first.n != followed.n + 1);
+            if is_forgotten || entries.iter().any(|entry| entry.news.derived) {
+                // What was in between is forgotten, or what is counted was made again.
+                let mut connection = self.readers.connection().await?;
+                let (counts, n) = read_counts_and_place(&mut connection, &self.mirror.suspicion).await?;
                 followed.n = n;
                 *self.mirror.counts.write() = counts;
                 self.mirror.rankings.forget_all();
@@ -168,7 +175,9 @@ impl PostgresStore {
             self.mirror.rankings.place(&moved);
             for entry in entries {
                 followed.n = entry.n;
-                self.mirror.counts.write().apply(&entry.delta);
+                if !self.mirror.counts.write().apply(&entry.delta) {
+                    self.mirror.suspicion.raise("a count of sessions");
+                }
                 // What this node has changed itself, it knows.
                 if entry.node != shared.nodes.node() {
                     followed.untold.add(&entry.news);
@@ -186,6 +195,10 @@ impl PostgresStore {
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         self.writer.commit(commit).await
+    }
+
+    pub(crate) async fn check_writing(&self) -> Result<(), CommitError> {
+        self.writer.check().await
     }
 
     pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {

@@ -130,6 +130,8 @@ impl Rankings {
         for (ranked, one) in moves {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
                 Some(State::Loading(moves)) => moves.push(Change::Moves(*one)),
+                // A player who isn't where the move begins: the board was made of standings that have been changed by hand.
+                Some(State::Ready(ranking)) if !ranking.fits(one) => drop(all.remove(ranked)),
                 Some(State::Ready(ranking)) => ranking.apply(*one),
                 None => {}
             }
@@ -220,6 +222,16 @@ impl Ranking {
         if let Some(to) = to {
             self.insert(key(to, user));
         }
+    }
+
+    /// True if the player is where a move begins, or already where it ends.
+    fn fits(&self, Move { user, from, to }: &Move) -> bool {
+        let is_at = |value: &Option<f64>| value.is_none_or(|value| self.holds(key(value, *user)));
+        is_at(from) || (to.is_some() && is_at(to))
+    }
+
+    fn holds(&self, key: Key) -> bool {
+        self.chunks.get(self.chunk_of(key)).is_some_and(|chunk| chunk.binary_search(&key).is_ok())
     }
 
     fn insert(&mut self, key: Key) {

@@ -16,6 +16,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::counts::{Counts, Delta};
+use crate::derived::{self, Suspicion, Wrong};
 use crate::ranking::Rankings;
 use crate::rows::{SESSION_COLUMNS, channel_number, read_message, read_session};
 use crate::standings::follow_scoring;
@@ -61,6 +62,7 @@ pub struct SqliteStore {
     pub(crate) counts: Arc<RwLock<Counts>>,
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) rankings: Arc<Rankings>,
+    pub(crate) suspicion: Arc<Suspicion>,
     /// Held by whoever reads a leaderboard into memory.
     pub(crate) loading: tokio::sync::Mutex<()>,
     _lock: FolderLock,
@@ -109,10 +111,17 @@ impl SqliteStore {
             reason: format!("{FILE}: {error}"),
         })?;
         migrate(&mut connection)?;
-        let counts = Arc::new(RwLock::new(read_counts(&connection)?));
+        let counts = Arc::new(RwLock::new(read_or_mend_counts(&mut connection)?));
         count(&mut connection, &scoring)?;
         let (scoring, rankings) = (Arc::new(scoring), Arc::new(Rankings::default()));
-        let writer = Writer::start(connection, Arc::clone(&counts), Arc::clone(&scoring), Arc::clone(&rankings))?;
+        let suspicion = Arc::<Suspicion>::default();
+        let writer = Writer::start(
+            connection,
+            Arc::clone(&counts),
+            Arc::clone(&scoring),
+            Arc::clone(&rankings),
+            Arc::clone(&suspicion),
+        )?;
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
         Ok(SqliteStore {
             readers,
@@ -120,6 +129,7 @@ impl SqliteStore {
             counts,
             scoring,
             rankings,
+            suspicion,
             loading: tokio::sync::Mutex::new(()),
             _lock: lock,
         })
@@ -133,6 +143,10 @@ impl SqliteStore {
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         self.writer.commit(commit).await
+    }
+
+    pub(crate) async fn check_writing(&self) -> Result<(), CommitError> {
+        self.writer.check().await
     }
 
     pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
@@ -406,17 +420,39 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn read_counts(connection: &Connection) -> Result<Counts, StoreError> {
+/// The counts as stored, as far as they can be counts. Also if all of them can.
+pub(crate) fn read_counts(connection: &Connection) -> Result<(Counts, bool), StoreError> {
     let mut sessions = BTreeMap::new();
+    let mut possible = true;
     let mut statement = connection.prepare("SELECT block, type, status, n FROM session_counts WHERE n <> 0")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let status: String = row.get(2)?;
-        let status = Status::from_wire(&status)
-            .ok_or_else(|| StoreError::Database(format!("session_counts has an unknown status {status}")))?;
-        sessions.insert((row.get(0)?, row.get(1)?, status), row.get(3)?);
+        let key = || -> Option<_> {
+            let status = Status::from_wire(row.get_ref(2).ok()?.as_str().ok()?)?;
+            Some(((row.get(0).ok()?, row.get(1).ok()?, status), row.get(3).ok()?))
+        };
+        match key() {
+            Some((key, n)) => drop(sessions.insert(key, n)),
+            None => possible = false,
+        }
     }
     let mut counts = Counts::default();
-    counts.apply(&Delta { sessions, ..Delta::default() });
-    Ok(counts)
+    possible &= counts.apply(&Delta { sessions, ..Delta::default() });
+    Ok((counts, possible))
+}
+
+/// The counts as stored, or made again if they can't be right: whatever their types and states, together they are the number of
+/// sessions, which an index tells in milliseconds.
+fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError> {
+    let (counts, possible) = read_counts(connection)?;
+    let sessions: i64 = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0))?;
+    if possible && counts.all() == sessions.unsigned_abs() {
+        return Ok(counts);
+    }
+    let wrong = Wrong { counts: true, ..Wrong::default() };
+    let transaction = connection.transaction()?;
+    derived::mend(&transaction, &Scoring::default(), &wrong)?;
+    transaction.commit()?;
+    wrong.tell();
+    Ok(read_counts(connection)?.0)
 }

@@ -3,7 +3,7 @@
 use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standings, UserId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::counts::Delta;
+use crate::counts::{Counts, Delta};
 use crate::ranking::{Move, Ranked};
 use crate::rows::{Columns, SESSION_COLUMNS, read_session, to_json};
 use crate::writer::write_delta;
@@ -16,34 +16,39 @@ pub(crate) struct Counting<'c> {
 }
 
 impl Counting<'_> {
-    /// Records that a session has ended. Returns where its players have moved to.
+    /// Records that a session has ended.
     pub(crate) fn record_end(
         &self,
         connection: &Connection,
         no: SessionNo,
         session: &Session,
         delta: &mut Delta,
-    ) -> Result<Vec<(Ranked, Move)>, rusqlite::Error> {
+    ) -> Result<Ended, rusqlite::Error> {
         connection.prepare_cached("INSERT INTO endings (session) VALUES (?1)")?.execute([no.0])?;
         if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
             delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
-        let mut moves = Vec::new();
+        let mut end = Ended::default();
         for (seat, user) in players(session) {
             let user = user_no(connection, user)?;
             let mut career = read_career(connection, user)?;
-            career.played += 1;
+            // The history says how long it is, so that the next place is free whatever row 0 states.
+            let last = last_place(connection, user)?;
+            if career.played != last {
+                end.suspect = Some("a history");
+            }
+            career.played = last + 1;
             if career.played == 1 {
                 delta.add_total(PARTICIPANTS, 1);
             }
             write_played(connection, user, career.played, no)?;
             if let Some(result) = &result {
-                moves.extend(self.count(user, &mut career.standings, result, seat));
+                end.moves.extend(self.count(user, &mut career.standings, result, seat));
             }
             write_career(connection, user, &career)?;
         }
-        Ok(moves)
+        Ok(end)
     }
 
     /// Adds a game to a player's standings.
@@ -63,6 +68,15 @@ impl Counting<'_> {
         let moved = self.ranked.iter().zip(before.into_iter().zip(after)).filter(|(_, (from, to))| from != to);
         moved.map(|(ranked, (from, to))| (ranked.clone(), Move { user, from, to })).collect()
     }
+}
+
+/// The end of a session as its players' standings show it.
+#[derive(Default)]
+pub(crate) struct Ended {
+    /// The ranks that its players have moved to.
+    pub(crate) moves: Vec<(Ranked, Move)>,
+    /// A derived table that can't be right, if one was met.
+    pub(crate) suspect: Option<&'static str>,
 }
 
 /// The players of a session that are known, each at its first seat: who holds two seats has played one session.
@@ -93,7 +107,11 @@ pub(crate) fn read_career(connection: &Connection, user: i64) -> Result<Career, 
         connection.prepare_cached("SELECT session, standings FROM careers WHERE user = ?1 AND n = 0")?;
     let mut rows = statement.query([user])?;
     let Some(row) = rows.next()? else { return Ok(Career::default()) };
-    Ok(Career { played: row.get(0)?, standings: read_standings(user, row.get_ref(1)?.as_str()?) })
+    // A column of another type is no better than text that can't be read.
+    Ok(Career {
+        played: row.get_ref(0)?.as_i64().unwrap_or(-1),
+        standings: read_standings(user, row.get_ref(1)?.as_str().unwrap_or_default()),
+    })
 }
 
 /// The standings of a user from their JSON; none if it can't be read.
@@ -110,6 +128,13 @@ pub(crate) fn write_career(connection: &Connection, user: i64, career: &Career) 
         .prepare_cached("INSERT OR REPLACE INTO careers (user, n, session, standings) VALUES (?1, 0, ?2, ?3)")?
         .execute(params![user, career.played, to_json(&career.standings)])?;
     Ok(())
+}
+
+/// The greatest place in a user's history; 0 if it has none.
+fn last_place(connection: &Connection, user: i64) -> Result<i64, rusqlite::Error> {
+    connection
+        .prepare_cached("SELECT max(n) FROM careers WHERE user = ?1")?
+        .query_row([user], |row| Ok(row.get::<_, Option<i64>>(0)?.unwrap_or(0).max(0)))
 }
 
 fn write_played(connection: &Connection, user: i64, n: i64, session: SessionNo) -> Result<(), rusqlite::Error> {
@@ -218,7 +243,9 @@ fn count_sessions(connection: &Connection, scoring: &Scoring) -> Result<(), Stor
         let Some((no, session)) = read_or_pass_over(row)? else { continue };
         counting.record_end(connection, no, &session, &mut delta)?;
     }
-    Ok(write_delta(connection, &delta)?)
+    // There was nothing before, in memory or in the tables, and what is counted of sessions stays.
+    write_delta(connection, &delta, &Counts::default())?;
+    Ok(())
 }
 
 /// Counts the games of every user anew.

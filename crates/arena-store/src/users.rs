@@ -41,8 +41,10 @@ pub struct Totals {
 impl Totals {
     /// Of the totals as they are stored, by name.
     pub(crate) fn of(mut games: BTreeMap<String, i64>) -> Totals {
-        let participants = games.remove(PARTICIPANTS).unwrap_or(0).unsigned_abs();
-        let of_type = |(name, n): (String, i64)| Some((name.strip_prefix("games:")?.to_owned(), n.unsigned_abs()));
+        // A total that can't be is on its way to being made again.
+        let count = |n: i64| n.max(0).unsigned_abs();
+        let participants = count(games.remove(PARTICIPANTS).unwrap_or(0));
+        let of_type = |(name, n): (String, i64)| Some((name.strip_prefix("games:")?.to_owned(), count(n)));
         Totals { games: games.into_iter().filter_map(of_type).collect(), participants }
     }
 }
@@ -202,7 +204,7 @@ impl SqliteStore {
         );
         self.read(|connection| {
             let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
-            let total = read_career(connection, no)?.played;
+            let total = read_career(connection, no)?.played.max(0);
             let newest = total.saturating_sub(i64::try_from(offset).unwrap_or(i64::MAX));
             let mut statement = connection.prepare_cached(&sql)?;
             let mut rows = statement.query(params![no, newest, i64::try_from(limit).unwrap_or(i64::MAX)])?;
@@ -296,24 +298,11 @@ impl SqliteStore {
         let last_user = self.list_users(0, 0).await.map_err(CommitError::Unavailable)?.total;
         let mut all = Recount::default();
         for user in 1..=i64::try_from(last_user).unwrap_or(i64::MAX) {
-            let (readers, scoring) = (self.readers.clone(), self.scoring.clone());
-            let counted = tokio::task::spawn_blocking(move || {
-                readers.read(|connection| {
-                    // One snapshot for the games and for what was made of them.
-                    let snapshot = connection.unchecked_transaction()?;
-                    let counted = recount(&snapshot, &scoring, user)?;
-                    let same = read_career(&snapshot, user)? == counted;
-                    let id: String =
-                        snapshot.query_row("SELECT id FROM users WHERE no = ?1", [user], |row| row.get(0))?;
-                    let id: UserId = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
-                    Ok((counted.played.unsigned_abs(), id, same))
-                })
-            });
-            let (games, id, same) = counted.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
+            let (games, id, same) = self.compare(user).await?;
             all.users += 1;
             all.games += games;
             if !same {
-                self.mend_standings(user, audit(&id)).await?;
+                self.mend_standings(user, Some(audit(&id))).await?;
                 all.wrong.push(id);
             }
         }
@@ -351,13 +340,16 @@ impl SqliteStore {
             .await
     }
 
-    async fn mend_standings(&self, user: i64, audit: AuditEntry) -> Result<(), CommitError> {
+    /// Counts a user's games anew and stores what comes out.
+    pub(crate) async fn mend_standings(&self, user: i64, audit: Option<AuditEntry>) -> Result<(), CommitError> {
         self.writer
             .write(move |writing| {
                 let career = recount(writing.connection, writing.counting.scoring, user)?;
                 write_career(writing.connection, user, &career)?;
                 writing.effects.recounted = true;
-                record(writing.connection, &audit)?;
+                if let Some(audit) = &audit {
+                    record(writing.connection, audit)?;
+                }
                 Ok(())
             })
             .await
@@ -367,7 +359,7 @@ impl SqliteStore {
 /// The totals by name, as stored.
 fn read_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
     let mut statement = connection.prepare_cached("SELECT name, n FROM totals")?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_i64().unwrap_or(-1))))?.collect()
 }
 
 /// The totals by name, from the sessions that have ended and the users who were in them.

@@ -3,26 +3,28 @@
 //! Callers wait for their own commit. While one transaction is on its way to the disk the next commits gather, so the
 //! cost of an fsync is shared by all that wait for it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arena_model::{Channel, ChatMessage, Phase, Scoring, Session, Status};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use crate::counts::{Counts, Delta};
+use crate::derived::{self, Suspicion};
 use crate::job::{Closure, Effects, Job, WriteError, Writing};
-use crate::ranking::{Move, Ranked, Rankings};
+use crate::ranking::Rankings;
 use crate::removal::delete_session;
 use crate::rows::{
     attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes, to_json,
     usage_text,
 };
-use crate::sqlite::BUSY_TIMEOUT;
-use crate::standings::Counting;
+use crate::sqlite::{BUSY_TIMEOUT, read_counts};
+use crate::standings::{Counting, Ended};
 use crate::{Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, StoredAnswer, Timestamp};
 
 /// Most commits in one transaction. Bounds how long the first of them waits.
@@ -50,7 +52,14 @@ type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 pub(crate) struct Writer {
     jobs: Option<Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
+    written: Written,
 }
+
+/// The time of the last transaction that is durable.
+pub(crate) type Written = Arc<Mutex<Option<Instant>>>;
+
+/// A success is proof for as long.
+pub(crate) const PROVEN_FOR: Duration = Duration::from_secs(1);
 
 impl Writer {
     pub(crate) fn start(
@@ -58,23 +67,38 @@ impl Writer {
         counts: Arc<RwLock<Counts>>,
         scoring: Arc<Scoring>,
         rankings: Arc<Rankings>,
+        suspicion: Arc<Suspicion>,
     ) -> Result<Writer, StoreError> {
         connection.set_prepared_statement_cache_capacity(32);
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         let last_no: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM sessions", [], |row| row.get(0))?;
         let (jobs, waiting) = channel();
-        let mut state = State { connection, counts, scoring, rankings, last_no, erased: None };
+        let written = Written::default();
+        let last = Arc::clone(&written);
+        let mut state =
+            State { connection, counts, scoring, rankings, suspicion, written: last, last_no, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || state.run(&waiting))
             .map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
-        Ok(Writer { jobs: Some(jobs), thread: Some(thread) })
+        Ok(Writer { jobs: Some(jobs), thread: Some(thread), written })
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         let (reply, answer) = oneshot::channel();
         self.send(Waiting::Commit { commit: Box::new(commit), reply, result: None })?;
-        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+        // Who gets no answer was with the writer when it failed.
+        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
+    }
+
+    /// Finds out if the store can write, by a small write unless one has just succeeded.
+    pub(crate) async fn check(&self) -> Result<(), CommitError> {
+        if self.written.lock().is_some_and(|last| last.elapsed() < PROVEN_FOR) {
+            return Ok(());
+        }
+        let probe = "INSERT INTO notes (name, value) VALUES ('probe', '1')
+             ON CONFLICT DO UPDATE SET value = CASE value WHEN '1' THEN '2' ELSE '1' END";
+        self.write(move |writing| Ok(writing.connection.execute(probe, []).map(drop)?)).await
     }
 
     /// Runs a write in the next transaction, beside whatever else is written in it. It must leave alone what isn't its
@@ -89,7 +113,7 @@ impl Writer {
         let sent = self.send(Waiting::Other(Box::new(Closure::new(write, reply))));
         async move {
             sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
         }
     }
 
@@ -115,6 +139,8 @@ struct State {
     counts: Arc<RwLock<Counts>>,
     scoring: Arc<Scoring>,
     rankings: Arc<Rankings>,
+    suspicion: Arc<Suspicion>,
+    written: Written,
     last_no: i64,
     /// When it was last tried in vain to empty the log of what has been erased.
     erased: Option<Instant>,
@@ -124,7 +150,7 @@ struct State {
 struct Applied {
     no: SessionNo,
     delta: Delta,
-    moves: Vec<(Ranked, Move)>,
+    end: Ended,
 }
 
 impl State {
@@ -155,12 +181,33 @@ impl State {
                 batch.push(job);
             }
             last_batch = batch.len();
-            self.commit_batch(batch);
+            // A panic drops the batch, so that its callers are told that nobody knows what became of it, and rolls the transaction
+            // back. What is in memory is read again: the panic may have come between a commit and what follows of it there.
+            if catch_unwind(AssertUnwindSafe(|| self.commit_batch(batch))).is_err() {
+                tracing::error!("the store's writer panicked; it goes on with what is in the database");
+                self.read_again();
+            }
         }
         // The last one carries the log over, so that the next start has nothing to recover.
         if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE") {
             tracing::warn!(%error, "the write-ahead log could not be carried over at the end: {error}");
         }
+    }
+
+    /// Reads what is mirrored in memory from the database.
+    fn read_again(&mut self) {
+        let last_no = self.connection.query_row("SELECT coalesce(max(no), 0) FROM sessions", [], |row| row.get(0));
+        match last_no.map_err(StoreError::from).and_then(|last_no| Ok((last_no, read_counts(&self.connection)?))) {
+            Ok((last_no, (counts, possible))) => {
+                self.last_no = last_no;
+                *self.counts.write() = counts;
+                if !possible {
+                    self.suspicion.raise("a count of sessions");
+                }
+            }
+            Err(error) => tracing::error!(%error, "the counts of sessions can't be read: {error}"),
+        }
+        self.rankings.forget_all();
     }
 
     fn commit_batch(&mut self, mut batch: Vec<Waiting>) {
@@ -179,7 +226,12 @@ impl State {
             }
             Err(error) => {
                 let constraint = is_constraint(&error);
-                let error = StoreError::from(error);
+                // Nobody can say what of a commit has reached a disk that fails.
+                let unsure = error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
+                let error = if unsure { StoreError::Unsure } else { StoreError::from(error) };
+                if unsure {
+                    self.read_again();
+                }
                 for job in batch {
                     let error =
                         if constraint { CommitError::Conflict } else { CommitError::Unavailable(error.clone()) };
@@ -208,20 +260,31 @@ impl State {
                 Waiting::Commit { commit, result, .. } => {
                     *result = Some(apply(&transaction, commit, &counting, &mut last_no)?.map(|applied| {
                         all.delta.merge(applied.delta);
-                        all.moves.extend(applied.moves);
+                        all.moves.extend(applied.end.moves);
+                        all.suspect = all.suspect.or(applied.end.suspect);
                         applied.no
                     }));
                 }
             }
         }
-        write_delta(&transaction, &all.delta)?;
+        let suspect = write_delta(&transaction, &all.delta, &self.counts.read())?;
+        if let Some(wrong) = &all.mend {
+            derived::mend(&transaction, &self.scoring, wrong)?;
+        }
         transaction.commit()?;
+        *self.written.lock() = Some(Instant::now());
         self.last_no = last_no;
-        self.counts.write().apply(&all.delta);
-        if all.recounted {
+        let possible = self.counts.write().apply(&all.delta);
+        if all.mend.is_some() {
+            self.read_again();
+        } else if all.recounted {
             self.rankings.forget_all();
         } else {
             self.rankings.apply(&all.moves);
+        }
+        let impossible = (!possible).then_some("a count of sessions");
+        if let Some(what) = suspect.or(impossible).or(all.suspect).filter(|_| all.mend.is_none()) {
+            self.suspicion.raise(what);
         }
         if all.erased {
             self.empty_log();
@@ -265,24 +328,36 @@ impl Waiting {
     }
 }
 
-/// Writes how counts and totals have changed.
-pub(crate) fn write_delta(connection: &Connection, delta: &Delta) -> Result<(), rusqlite::Error> {
+/// Writes how counts and totals have changed. Names what turns out to be wrong: a count that isn't what was in memory of it, or what
+/// can't be a number of anything.
+pub(crate) fn write_delta(
+    connection: &Connection,
+    delta: &Delta,
+    before: &Counts,
+) -> Result<Option<&'static str>, rusqlite::Error> {
+    let mut suspect = None;
     for ((block, challenge, status), n) in delta.sessions.iter().filter(|(_, n)| **n != 0) {
-        connection
+        let after: Option<i64> = connection
             .prepare_cached(
                 "INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET n = n + excluded.n",
+                 ON CONFLICT DO UPDATE SET n = n + excluded.n RETURNING n",
             )?
-            .execute(params![block, challenge, status.as_str(), n])?;
+            .query_row(params![block, challenge, status.as_str(), n], |row| row.get_ref(0).map(|n| n.as_i64().ok()))?;
+        if after != Some(before.count(*block, challenge, *status) + n) {
+            suspect = Some("a count of sessions");
+        }
     }
     for (name, n) in delta.totals.iter().filter(|(_, n)| **n != 0) {
-        connection
+        let after: Option<i64> = connection
             .prepare_cached(
-                "INSERT INTO totals (name, n) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+                "INSERT INTO totals (name, n) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n RETURNING n",
             )?
-            .execute(params![name, n])?;
+            .query_row(params![name, n], |row| row.get_ref(0).map(|n| n.as_i64().ok()))?;
+        if after.is_none_or(|n| n < 0) {
+            suspect = suspect.or(Some("a total"));
+        }
     }
-    Ok(())
+    Ok(suspect)
 }
 
 /// Forgets answers that were given before `before`: the oldest, a bounded number at a time. Whether there may be more.
@@ -317,7 +392,7 @@ fn apply(
     {
         return Ok(Err(CommitError::Answered(stored)));
     }
-    let (mut delta, mut moves) = (Delta::default(), Vec::new());
+    let (mut delta, mut end) = (Delta::default(), Ended::default());
     let no = match &commit.change {
         Change::Create(session) => {
             *last_no += 1;
@@ -333,7 +408,7 @@ fn apply(
                 delta.add(no.0, &session.facts.challenge, before, -1);
                 delta.add(no.0, &session.facts.challenge, session.status(), 1);
                 if session.status() == Status::Ended {
-                    moves = counting.record_end(connection, *no, session, &mut delta)?;
+                    end = counting.record_end(connection, *no, session, &mut delta)?;
                 }
             }
             *no
@@ -347,7 +422,7 @@ fn apply(
         }
     };
     insert_messages(connection, no, &commit.messages)?;
-    Ok(Ok(Applied { no, delta, moves }))
+    Ok(Ok(Applied { no, delta, end }))
 }
 
 pub(crate) fn insert_messages(

@@ -38,10 +38,19 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 #[utoipa::path(get, path = "/ready", tag = "health", responses((status = 200, body = Health, description = "It can."),
     (status = 503, description = "
         `STOPPING`: it was told to stop.
-        `STORE_UNAVAILABLE`: the store can't be reached.")))]
+        `RESTARTING`: a part of it has failed and is about to begin again.
+        `STORE_UNAVAILABLE`: the store can't be read, or can't be written to.")))]
 pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
+    }
+    if arena.fallen.is_any() {
+        let error = ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "RESTARTING",
+            "a part of the server has failed and begins again",
+        );
+        return Err(error.retry_after(Duration::from_secs(1)));
     }
     let looked = async {
         arena.engine.catch_up().await?;

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use arena_model::{Channel, ChatMessage, Phase, Session, Status, UserId};
+use parking_lot::RwLock;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connection::{Holder, Numbers, Sharing, failed, is_constraint};
+use super::connection::{Holder, Numbers, Sharing, Statements, failed, is_constraint};
 use super::journal;
 use super::plan::{Done, Known, KnownOfOthers, KnownUser, Plan, Transition, Wanted};
 use super::text::{decode, encode};
-use crate::counts::Delta;
+use crate::counts::{BLOCK, Counts, Delta};
 use crate::job::Effects;
 use crate::rows::{
     Columns, attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes,
@@ -55,15 +56,59 @@ impl Failure {
     }
 }
 
-/// Writes how counts and totals change.
-pub(crate) async fn add_delta(holder: &Holder, delta: &Delta) -> Result<(), Error> {
+/// Writes how counts and totals change. Names what turns out to be wrong.
+pub(crate) async fn add_delta(
+    holder: &Holder,
+    delta: &Delta,
+    mirror: Option<&RwLock<Counts>>,
+) -> Result<Option<&'static str>, Error> {
     let Holder { client, statements, .. } = holder;
     let (counts, totals) = (CountRows::of(delta), TotalRows::of(delta));
     let (counts, totals) = tokio::join!(biased;
-        execute(client, &statements.add_counts, counts.block.len(), [&counts.block, &counts.challenge, &counts.status, &counts.n]),
-        execute(client, &statements.add_totals, totals.name.len(), [&totals.name, &totals.n]),
+        add_counts(client, statements, &counts, mirror),
+        add_totals(client, statements, &totals),
     );
-    counts.and(totals)
+    Ok(counts?.or(totals?))
+}
+
+/// Adds to counts. Names them if one comes to what can't be, or isn't what it was in memory where only this arena writes.
+async fn add_counts(
+    client: &Client,
+    statements: &Statements,
+    rows: &CountRows<'_>,
+    mirror: Option<&RwLock<Counts>>,
+) -> Result<Option<&'static str>, Error> {
+    if rows.block.is_empty() {
+        return Ok(None);
+    }
+    let added = client.query(&statements.add_counts, &[&rows.block, &rows.challenge, &rows.status, &rows.n]).await?;
+    let mut suspect = None;
+    for row in added {
+        let (block, challenge, status, n): (i64, &str, &str, i64) =
+            (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+        let same = |at: usize| rows.block[at] == block && rows.challenge[at] == challenge && rows.status[at] == status;
+        let change = (0..rows.n.len()).find(|&at| same(at)).map_or(0, |at| rows.n[at]);
+        let before =
+            mirror.zip(Status::from_wire(status)).map(|(mirror, status)| mirror.read().count(block, challenge, status));
+        if !(0..=BLOCK).contains(&n) || before.is_some_and(|before| before + change != n) {
+            suspect = Some("a count of sessions");
+        }
+    }
+    Ok(suspect)
+}
+
+/// Adds to totals. Names them if one comes to what can't be.
+async fn add_totals(
+    client: &Client,
+    statements: &Statements,
+    rows: &TotalRows<'_>,
+) -> Result<Option<&'static str>, Error> {
+    if rows.name.is_empty() {
+        return Ok(None);
+    }
+    let added = client.query(&statements.add_totals, &[&rows.name, &rows.n]).await?;
+    let numbers = added.iter().map(|row| row.try_get::<_, i64>(0)).collect::<Result<Vec<_>, _>>()?;
+    Ok(numbers.iter().any(|n| *n < 0).then_some("a total"))
 }
 
 /// Runs a statement over so many rows, if there are any.
@@ -97,6 +142,7 @@ pub(crate) async fn write_batch<'b>(
     batch: &[Transition<'b>],
     counting: &'b Counting<'b>,
     numbers: Numbers,
+    mirror: Option<&RwLock<Counts>>,
 ) -> Result<Written, Failure> {
     let client = &holder.client;
     let wanted = Wanted::of(batch, holder.sharing.is_some());
@@ -120,8 +166,11 @@ pub(crate) async fn write_batch<'b>(
         // In one order for all nodes, so that no two wait for each other.
         plan.answers.sort_unstable_by_key(|answer| answer.key);
     }
-    match write_plan(holder, &plan, begun).await {
-        Ok(waited) => Ok(Written { done, numbers: plan.numbers, effects: plan.effects, waited }),
+    match write_plan(holder, &plan, begun, mirror).await {
+        Ok((waited, suspect)) => {
+            plan.effects.suspect = plan.effects.suspect.or(suspect);
+            Ok(Written { done, numbers: plan.numbers, effects: plan.effects, waited })
+        }
         Err(failure) => {
             // A COMMIT after a refusal has rolled back already; a ROLLBACK that finds no transaction does nothing.
             if !matches!(failure, Failure::Unsure) {
@@ -187,11 +236,11 @@ async fn read_known(holder: &Holder, wanted: &Wanted<'_>) -> Result<Known, Store
     for row in users? {
         let no: i64 = row.try_get(1)?;
         let career = match row.try_get::<_, Option<i64>>(2)? {
-            Some(played) => Career { played, standings: read_standings(no, row.try_get(3)?) },
+            Some(played) => Career { played, standings: read_standings(no, row.text_or_null(3)?.unwrap_or_default()) },
             None => Career::default(),
         };
         let id = decode(row.try_get(0)?).into_owned();
-        known.users.insert(id, KnownUser { no, career, changed: false });
+        known.users.insert(id, KnownUser { no, career, last: row.try_get(4)?, changed: false });
     }
     for row in ids? {
         known.ids.insert(row.try_get(0)?);
@@ -328,7 +377,12 @@ fn column<'p, T>(plan: &Plan<'p>, of: impl Fn(&'p Session) -> T) -> Vec<T> {
 }
 
 /// Writes a plan and commits it. `begun` says whether the transaction has begun. Returns how long it waited for other nodes' commits.
-async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<Duration, Failure> {
+async fn write_plan(
+    holder: &Holder,
+    plan: &Plan<'_>,
+    begun: bool,
+    mirror: Option<&RwLock<Counts>>,
+) -> Result<(Duration, Option<&'static str>), Failure> {
     let Holder { client, statements, sharing, .. } = holder;
     // What changes nothing that others remember isn't told to them.
     let telling = sharing.as_ref().filter(|_| !plan.news.is_empty(&plan.effects.delta));
@@ -422,10 +476,8 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<Dur
                 None => Ok(()),
             }
         },
-        execute(client, &statements.add_counts, counts.block.len(), [
-            &counts.block, &counts.challenge, &counts.status, &counts.n,
-        ]),
-        execute(client, &statements.add_totals, totals.name.len(), [&totals.name, &totals.n]),
+        add_counts(client, statements, &counts, mirror),
+        add_totals(client, statements, &totals),
         async {
             match telling {
                 Some(sharing) => journal::write(holder, sharing, &plan.news, &plan.effects.delta).await,
@@ -434,10 +486,13 @@ async fn write_plan(holder: &Holder, plan: &Plan<'_>, begun: bool) -> Result<Dur
         },
         client.batch_execute("COMMIT"),
     );
-    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, turn, r14, r15, r16, r17, commit) = results;
+    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, turn, r14, counted, totalled, r17, commit) = results;
+    let mut suspect = None;
+    let mut noted = |added: Result<Option<&'static str>, Error>| added.map(|found| suspect = suspect.or(found));
+    let (r15, r16) = (noted(counted), noted(totalled));
     let (waited, r13) = turn.map_or_else(|error| (Duration::ZERO, Err(error)), |waited| (waited, Ok(())));
     Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit])?;
-    Ok(waited)
+    Ok((waited, suspect))
 }
 
 /// Columns of `messages`.

@@ -11,6 +11,7 @@ use super::standings::{counted_by, follow_scoring};
 use super::url::DatabaseUrl;
 use crate::StoreError;
 use crate::counts::{Counts, Delta};
+use crate::derived::Suspicion;
 use crate::nodes::Terms;
 
 /// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
@@ -406,8 +407,11 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The counts as stored, and up to where the journal tells of them.
-pub(crate) async fn read_counts_and_place(client: &mut Client) -> Result<(Counts, i64), StoreError> {
+/// The counts as stored, and up to where the journal tells of them. The suspicion is raised if some can't be counts.
+pub(crate) async fn read_counts_and_place(
+    client: &mut Client,
+    suspicion: &Suspicion,
+) -> Result<(Counts, i64), StoreError> {
     // One state of the database for both.
     let snapshot = client
         .build_transaction()
@@ -416,22 +420,25 @@ pub(crate) async fn read_counts_and_place(client: &mut Client) -> Result<(Counts
         .start()
         .await?;
     let place = snapshot.query_one("SELECT coalesce(max(n), 0) FROM journal", &[]).await?.try_get(0)?;
-    let counts = read_counts(snapshot.client()).await?;
+    let counts = read_counts(snapshot.client(), suspicion).await?;
     snapshot.commit().await?;
     Ok((counts, place))
 }
 
-/// The counts as stored.
-pub(crate) async fn read_counts(client: &Client) -> Result<Counts, StoreError> {
+/// The counts as stored, as far as they can be counts. The suspicion is raised if some can't.
+pub(crate) async fn read_counts(client: &Client, suspicion: &Suspicion) -> Result<Counts, StoreError> {
     let mut delta = Delta::default();
+    let mut possible = true;
     for row in client.query("SELECT block, type, status, n FROM session_counts WHERE n <> 0", &[]).await? {
-        let status: String = row.try_get(2)?;
-        let status = Status::from_wire(&status)
-            .ok_or_else(|| StoreError::Database(format!("session_counts has an unknown status {status}")))?;
-        delta.sessions.insert((row.try_get(0)?, row.try_get(1)?, status), row.try_get(3)?);
+        match Status::from_wire(row.try_get(2)?) {
+            Some(status) => drop(delta.sessions.insert((row.try_get(0)?, row.try_get(1)?, status), row.try_get(3)?)),
+            None => possible = false,
+        }
     }
     let mut counts = Counts::default();
-    counts.apply(&delta);
+    if !counts.apply(&delta) || !possible {
+        suspicion.raise("a count of sessions");
+    }
     Ok(counts)
 }
 
@@ -541,7 +548,8 @@ statements! {
     /// How these sessions stand; nobody else changes them before the transaction is over.
     lock_sessions: "SELECT no, version, status FROM sessions WHERE no = ANY($1) ORDER BY no FOR UPDATE";
     /// What these users have done.
-    find_careers: "SELECT u.id, u.no, c.session, c.standings FROM users u
+    find_careers: "SELECT u.id, u.no, c.session, c.standings,
+             (SELECT coalesce(max(last.n), 0) FROM careers last WHERE last.user_no = u.no) FROM users u
          LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = ANY($1)";
     /// Which of these ids sessions have.
     find_ids: "SELECT f.id FROM unnest($1::text[]) AS w (id) CROSS JOIN LATERAL
@@ -583,7 +591,7 @@ statements! {
     delete_invites: DELETE_INVITES;
     add_counts: "INSERT INTO session_counts AS c (block, type, status, n)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[])
-         ON CONFLICT (block, type, status) DO UPDATE SET n = c.n + excluded.n";
+         ON CONFLICT (block, type, status) DO UPDATE SET n = c.n + excluded.n RETURNING block, type, status, n";
     add_totals: "INSERT INTO totals AS t (name, n) SELECT * FROM unnest($1::text[], $2::int8[])
-         ON CONFLICT (name) DO UPDATE SET n = t.n + excluded.n";
+         ON CONFLICT (name) DO UPDATE SET n = t.n + excluded.n RETURNING n";
 }

@@ -18,6 +18,9 @@ use crate::rows::{Columns, to_json};
 /// How the public channel is called, among sessions.
 const PUBLIC: &str = "invites";
 
+/// The name, among sessions, under which the journal tells that derived tables were made again.
+const DERIVED: &str = "derived";
+
 /// Most rows of the journal that are read at a time.
 const PAGE: i64 = 1000;
 
@@ -32,6 +35,8 @@ pub(crate) struct News {
     pub(crate) users: BTreeSet<i64>,
     /// Whether bans or benchmark models have changed.
     pub(crate) administration: bool,
+    /// Whether derived tables were made again, so that all of them have to be read anew.
+    pub(crate) derived: bool,
 }
 
 impl News {
@@ -52,9 +57,9 @@ impl News {
 
     /// Whether there is nothing to tell.
     pub(crate) fn is_empty(&self, delta: &Delta) -> bool {
-        let News { changed, hidden, users, administration } = self;
+        let News { changed, hidden, users, administration, derived } = self;
         let counted = delta.sessions.values().any(|n| *n != 0);
-        changed.is_empty() && hidden.is_empty() && users.is_empty() && !administration && !counted
+        changed.is_empty() && hidden.is_empty() && users.is_empty() && !administration && !derived && !counted
     }
 }
 
@@ -73,7 +78,8 @@ pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<Dura
 
 /// Puts down what the transaction has changed. It has its turn.
 pub(crate) async fn write(holder: &Holder, sharing: &Sharing, news: &News, delta: &Delta) -> Result<(), Error> {
-    let changed: Vec<&str> = news.changed.iter().map(String::as_str).collect();
+    let derived = news.derived.then_some(DERIVED);
+    let changed: Vec<&str> = news.changed.iter().map(String::as_str).chain(derived).collect();
     let hidden: Vec<&str> = news.hidden.iter().map(String::as_str).collect();
     let users: Vec<i64> = news.users.iter().copied().collect();
     let counted = delta.sessions.iter().filter(|(_, n)| **n != 0);
@@ -145,7 +151,9 @@ impl Entry {
         }
         let users: Vec<i64> = row.try_get(6)?;
         let (changed, hidden) = (names(4)?, names(5)?);
-        let news = News { changed, hidden, users: users.into_iter().collect(), administration: row.try_get(8)? };
+        let derived = changed.contains(DERIVED);
+        let users = users.into_iter().collect();
+        let news = News { changed, hidden, users, administration: row.try_get(8)?, derived };
         Ok(Entry { n, node: row.text(3)?.to_owned(), news, delta })
     }
 }

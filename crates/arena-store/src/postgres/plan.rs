@@ -128,6 +128,8 @@ pub(crate) struct KnownOfOthers {
 pub(crate) struct KnownUser {
     pub(crate) no: i64,
     pub(crate) career: Career,
+    /// The greatest place in its history.
+    pub(crate) last: i64,
     /// Whether the batch changes it.
     pub(crate) changed: bool,
 }
@@ -187,7 +189,7 @@ impl<'b> Plan<'b> {
         }
         self.check_places(commit)?;
         let no = match &commit.change {
-            Change::Create(session) => self.create(session, None),
+            Change::Create(session) => self.create(session, None)?,
             Change::Update(no, session) => {
                 let version = session.version.cast_signed();
                 let Some(stored) = self.known.sessions.get_mut(&no.0).filter(|(stored, _)| *stored == version - 1)
@@ -274,15 +276,19 @@ impl<'b> Plan<'b> {
         }
         self.known.ids.insert(id.to_string());
         self.known.codes.extend(codes);
-        let no = self.create(session, Some(*import));
+        let no = self.create(session, Some(*import))?;
         self.messages.extend(messages.iter().map(|message| (no.0, message)));
         self.end(no, session);
         Ok(Taken::New)
     }
 
-    fn create(&mut self, session: &'b Session, import: Option<AuditNo>) -> SessionNo {
+    fn create(&mut self, session: &'b Session, import: Option<AuditNo>) -> Result<SessionNo, StoreError> {
         let no = match &mut self.known.shared {
-            Some(shared) => shared.numbers.pop_front().expect("as many were drawn as there are new sessions"),
+            // As many are drawn as there are new sessions.
+            Some(shared) => {
+                let missing = || StoreError::Database("there is no number for a new session".to_owned());
+                shared.numbers.pop_front().ok_or_else(missing)?
+            }
             None => {
                 self.numbers.session += 1;
                 self.numbers.session
@@ -290,7 +296,7 @@ impl<'b> Plan<'b> {
         };
         self.created.push((no, session, import));
         self.effects.delta.add(no, &session.facts.challenge, session.status(), 1);
-        SessionNo(no)
+        Ok(SessionNo(no))
     }
 
     /// Counts a session that has ended.
@@ -306,11 +312,16 @@ impl<'b> Plan<'b> {
             let known = self.known.users.entry(user.as_str().to_owned()).or_insert_with(|| {
                 self.numbers.user += 1;
                 self.users.push((self.numbers.user, user));
-                KnownUser { no: self.numbers.user, career: Career::default(), changed: true }
+                KnownUser { no: self.numbers.user, career: Career::default(), last: 0, changed: true }
             });
             known.changed = true;
             self.news.users.insert(known.no);
-            known.career.played += 1;
+            // The history says how long it is, so that the next place is free whatever row 0 states.
+            if known.career.played != known.last {
+                self.effects.suspect = Some("a history");
+            }
+            known.last += 1;
+            known.career.played = known.last;
             if known.career.played == 1 {
                 self.effects.delta.add_total(PARTICIPANTS, 1);
             }

@@ -14,7 +14,7 @@ use crate::standings::{Career, PARTICIPANTS, games_of, read_or_pass_over, read_s
 pub(crate) async fn read_career(client: &Client, user: i64) -> Result<Career, StoreError> {
     let sql = "SELECT session, standings FROM careers WHERE user_no = $1 AND n = 0";
     let Some(row) = client.query_opt(sql, &[&user]).await? else { return Ok(Career::default()) };
-    Ok(Career { played: row.integer(0)?, standings: read_standings(user, row.text(1)?) })
+    Ok(Career { played: row.integer(0)?, standings: read_standings(user, row.text_or_null(1)?.unwrap_or_default()) })
 }
 
 /// Puts a career in the place of the stored one.

@@ -147,7 +147,7 @@ impl PostgresStore {
              LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = $1";
         let found = self.readers.query(sql, &[&encode(user.as_str())]).await?;
         let Some(row) = found.first() else { return Ok(None) };
-        let (no, total) = (row.integer(0)?, row.integer(1)?);
+        let (no, total) = (row.integer(0)?, row.integer(1)?.max(0));
         let newest = total.saturating_sub(place(offset));
         let sql = format!(
             "SELECT {} FROM careers c JOIN sessions s ON s.no = c.session
@@ -227,7 +227,7 @@ impl PostgresStore {
         let mut keys = Vec::new();
         while let Some(row) = rows.try_next().await? {
             let user = row.integer(0)?;
-            let standings = read_standings(user, row.text(1)?);
+            let standings = read_standings(user, row.text_or_null(1)?.unwrap_or_default());
             keys.extend(ranked.key(&self.mirror.scoring, &standings).map(|key| (key, user)));
         }
         self.mirror.rankings.finish(ranked, beginning, keys);
@@ -270,7 +270,7 @@ impl PostgresStore {
             all.users += 1;
             all.games += games;
             if !same {
-                self.mend_standings(user, audit(&id)).await?;
+                self.mend_standings(user, Some(audit(&id))).await?;
                 all.wrong.push(id);
             }
         }
@@ -279,7 +279,7 @@ impl PostgresStore {
     }
 
     /// Counts a user's games, and says whether the stored career is what they make it.
-    async fn compare(&self, user: i64) -> Result<(u64, UserId, bool), StoreError> {
+    pub(super) async fn compare(&self, user: i64) -> Result<(u64, UserId, bool), StoreError> {
         let mut connection = self.readers.connection().await?;
         // One snapshot for the games and for what was made of them.
         let snapshot = connection.build_transaction().isolation_level(SNAPSHOT).read_only(true).start().await?;
@@ -326,7 +326,7 @@ impl PostgresStore {
         Ok(missing)
     }
 
-    async fn mend_standings(&self, user: i64, audit: AuditEntry) -> Result<(), CommitError> {
+    pub(super) async fn mend_standings(&self, user: i64, audit: Option<AuditEntry>) -> Result<(), CommitError> {
         self.writer
             .write(move |writing| {
                 async move {
@@ -336,7 +336,10 @@ impl PostgresStore {
                     write_career(writing.client(), user, &career).await?;
                     writing.effects.recounted = true;
                     writing.news.users.insert(user);
-                    record(writing, &audit).await.map(drop)
+                    match &audit {
+                        Some(audit) => record(writing, audit).await.map(drop),
+                        None => Ok(()),
+                    }
                 }
                 .boxed()
             })
@@ -345,4 +348,4 @@ impl PostgresStore {
 }
 
 /// Reads that see one state of the database, however many they are.
-const SNAPSHOT: tokio_postgres::IsolationLevel = tokio_postgres::IsolationLevel::RepeatableRead;
+pub(super) const SNAPSHOT: tokio_postgres::IsolationLevel = tokio_postgres::IsolationLevel::RepeatableRead;

@@ -4,11 +4,13 @@
 //! its fsync are shared by all that wait. If the connection is lost, those under way are told so, the next ones try to take
 //! the database again, and what is mirrored in memory is read anew.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_model::{ChatMessage, Scoring};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot};
@@ -20,11 +22,13 @@ use super::journal::{self, NOW_MS, News};
 use super::plan::{Done, Transition};
 use super::url::DatabaseUrl;
 use crate::counts::Counts;
+use crate::derived::Suspicion;
 use crate::import::{ImportedSession, Taken};
 use crate::job::Effects;
 use crate::nodes::Nodes;
 use crate::ranking::Rankings;
 use crate::standings::Counting;
+use crate::writer::{PROVEN_FOR, Written};
 use crate::{Commit, CommitError, SessionNo, StoreError};
 
 /// Most transitions in one transaction, and most bytes of text. They bound how long the first of them waits, and how large a
@@ -73,6 +77,7 @@ enum Queued {
 /// A handle to the writer. When the last one is gone, the writer finishes what it was given, and lets go of the database.
 pub(crate) struct Writer {
     jobs: mpsc::UnboundedSender<Waiting>,
+    written: Written,
 }
 
 /// What the writer keeps true in memory.
@@ -81,6 +86,9 @@ pub(crate) struct Mirror {
     pub(crate) counts: Arc<RwLock<Counts>>,
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) rankings: Arc<Rankings>,
+    pub(crate) suspicion: Arc<Suspicion>,
+    /// The time of the last transaction that is durable.
+    pub(crate) written: Written,
     /// Why this store can't be used any more, once that is so.
     pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
     /// How large the store is, as last looked.
@@ -88,11 +96,13 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings) -> Mirror {
+    pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings, suspicion: Arc<Suspicion>) -> Mirror {
         Mirror {
             counts: Arc::new(RwLock::new(counts)),
             scoring: Arc::new(scoring),
             rankings: Arc::new(rankings),
+            suspicion,
+            written: Written::default(),
             ended: Arc::default(),
             bytes: Arc::default(),
         }
@@ -109,6 +119,7 @@ impl Writer {
         nodes: Option<Arc<Nodes>>,
     ) -> Writer {
         let (jobs, waiting) = mpsc::unbounded_channel();
+        let written = Arc::clone(&mirror.written);
         let name = holder.name.clone();
         let link = Some(Arc::new(holder));
         let state = State {
@@ -124,13 +135,25 @@ impl Writer {
             gather: Duration::ZERO,
         };
         tokio::spawn(state.run(waiting));
-        Writer { jobs }
+        Writer { jobs, written }
+    }
+
+    /// Finds out if the store can write, by a small write unless one has just succeeded.
+    pub(crate) async fn check(&self) -> Result<(), CommitError> {
+        if self.written.lock().is_some_and(|last| last.elapsed() < PROVEN_FOR) {
+            return Ok(());
+        }
+        let probe = "INSERT INTO notes AS n (name, value) VALUES ('probe', '1')
+             ON CONFLICT (name) DO UPDATE SET value = CASE n.value WHEN '1' THEN '2' ELSE '1' END";
+        self.write(move |writing| async move { Ok(writing.client().execute(probe, &[]).await.map(drop)?) }.boxed())
+            .await
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         let (reply, answer) = oneshot::channel();
         self.send(Waiting::Transition(Queued::Commit { commit: Box::new(commit), reply }))?;
-        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+        // Who gets no answer was with the writer when it failed.
+        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
     }
 
     /// Imports happen in the order of these calls, whenever what they return is awaited.
@@ -142,7 +165,7 @@ impl Writer {
         let sent = self.send(Waiting::Transition(Queued::Import { imported: Box::new(imported), reply }));
         async move {
             sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
         }
     }
 
@@ -157,7 +180,7 @@ impl Writer {
         let sent = self.send(Waiting::Other(Box::new(Closure { write: Some(write), result: None, reply })));
         async move {
             sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed)))
+            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
         }
     }
 
@@ -206,6 +229,10 @@ impl Writing {
                 client.execute("INSERT INTO users (no, id) VALUES ($1, $2)", &[&self.numbers.user, &id]).await.map(drop)
             }
         }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.holder.sharing.is_some()
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -302,9 +329,9 @@ impl Queued {
             (Queued::Commit { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
             (Queued::Import { reply, .. }, Ok(Done::Imported(taken))) => drop(reply.send(Ok(taken))),
             (Queued::Import { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
-            (Queued::Commit { .. } | Queued::Import { .. }, Ok(_)) => {
-                unreachable!("commits are committed, and imports imported")
-            }
+            // Something was written, but not what was asked for, which doesn't happen: commits are committed, and imports imported.
+            (Queued::Commit { reply, .. }, Ok(_)) => drop(reply.send(Err(StoreError::Unsure.into()))),
+            (Queued::Import { reply, .. }, Ok(_)) => drop(reply.send(Err(StoreError::Unsure.into()))),
         }
     }
 }
@@ -331,14 +358,32 @@ struct State {
 impl State {
     async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
         loop {
+            // A panic drops what was being written, so that its callers are told that nobody knows what became of it.
+            match AssertUnwindSafe(self.write_next(&mut waiting)).catch_unwind().await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(_) => {
+                    tracing::error!(
+                        "the store's writer panicked; it goes on with a new connection and what is in the database"
+                    );
+                    // With the connection goes its transaction; what is in memory is read again with the next one.
+                    self.link = None;
+                }
+            }
+        }
+    }
+
+    /// Writes what waits, or looks after the store if nothing does. Returns false when there is nobody left to write for.
+    async fn write_next(&mut self, waiting: &mut mpsc::UnboundedReceiver<Waiting>) -> bool {
+        {
             let first = match tokio::time::timeout(LOOK_AGAIN, waiting.recv()).await {
                 Ok(Some(first)) => first,
-                Ok(None) => break,
+                Ok(None) => return false,
                 Err(_) => {
                     if let Ok(holder) = self.hold().await {
                         self.look_after(&holder).await;
                     }
-                    continue;
+                    return true;
                 }
             };
             let mut batch = Vec::new();
@@ -370,6 +415,7 @@ impl State {
                 self.look_after(&holder).await;
             }
         }
+        true
     }
 
     /// What is to be done now and then.
@@ -443,7 +489,8 @@ impl State {
         // The commit that was under way may have been made or not. Who shares the database hears of it from the journal.
         if self.nodes.is_none() {
             self.numbers = Numbers::read(&holder.client).await?;
-            *self.mirror.counts.write() = read_counts(&holder.client).await?;
+            let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
+            *self.mirror.counts.write() = counts;
             self.mirror.rankings.forget_all();
         }
         Ok(Arc::new(holder))
@@ -462,7 +509,8 @@ impl State {
             // One of them hit something that can only be found by trying, such as a place in a channel that is taken.
             // Each for itself, the others don't suffer. Where it was another node that was faster, such as with an answer to the same
             // request, what it has committed is found then.
-            Err(Failure::Constraint) if batch.len() > 1 || self.nodes.is_some() => {
+            Err(Failure::Constraint) => {
+                self.read_numbers().await;
                 for job in batch {
                     let outcome = match self.try_batch(std::slice::from_ref(&job)).await {
                         Ok(mut done) => done.pop().unwrap_or(Err(CommitError::Conflict)),
@@ -479,6 +527,16 @@ impl State {
                         CommitError::Conflict | CommitError::Answered(_) => CommitError::Conflict,
                     }));
                 }
+            }
+        }
+    }
+
+    /// Reads again which numbers were given, where only this arena gives any: a row that was added by hand may have taken the next.
+    async fn read_numbers(&mut self) {
+        if let (None, Some(holder)) = (&self.nodes, self.link.clone()) {
+            match Numbers::read(&holder.client).await {
+                Ok(numbers) => self.numbers = numbers,
+                Err(error) => tracing::warn!(%error, "the numbers that were given can't be read: {error}"),
             }
         }
     }
@@ -503,7 +561,8 @@ impl State {
         let ranked = if self.nodes.is_some() { Vec::new() } else { self.mirror.rankings.in_use() };
         let scoring = Arc::clone(&self.mirror.scoring);
         let counting = Counting { scoring: &scoring, ranked: &ranked };
-        let written = write_batch(&holder, &transitions, &counting, self.numbers);
+        let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
+        let written = write_batch(&holder, &transitions, &counting, self.numbers, mirror);
         let written = tokio::time::timeout(PATIENCE, written).await.unwrap_or(Err(Failure::Unsure))?;
         self.numbers = written.numbers;
         // Who is alone in its batch, or nearly, has nothing to gather.
@@ -515,11 +574,17 @@ impl State {
 
     /// Makes what is in memory follow what is durable. Where others write too, it follows the journal instead, in its order.
     fn show(&self, effects: Effects) {
+        *self.mirror.written.lock() = Some(Instant::now());
+        if let Some(what) = effects.suspect {
+            self.mirror.suspicion.raise(what);
+        }
         if let Some(nodes) = &self.nodes {
             nodes.committed.send_modify(|count| *count += 1);
             return;
         }
-        self.mirror.counts.write().apply(&effects.delta);
+        if !self.mirror.counts.write().apply(&effects.delta) {
+            self.mirror.suspicion.raise("a count of sessions");
+        }
         if effects.recounted {
             self.mirror.rankings.forget_all();
         } else {
@@ -534,11 +599,26 @@ impl State {
             let effects = Effects::default();
             let news = News::default();
             let mut writing = Writing { holder: Arc::clone(&holder), numbers: self.numbers, scoring, effects, news };
-            let patience = tokio::time::timeout(LONG_PATIENCE, write_other(&holder.client, &mut *job, &mut writing));
+            let patience = tokio::time::timeout(
+                LONG_PATIENCE,
+                write_other(
+                    &holder.client,
+                    &mut *job,
+                    &mut writing,
+                    self.nodes.is_none().then_some(&*self.mirror.counts),
+                ),
+            );
             match patience.await.unwrap_or(Err(WriteFailure::Failure(Failure::Unsure))) {
                 Ok(()) => {
                     self.numbers = writing.numbers;
+                    let mended = writing.effects.mend.is_some();
                     self.show(writing.effects);
+                    if mended && self.nodes.is_none() {
+                        self.read_numbers().await;
+                        let counts = read_counts(&holder.client, &self.mirror.suspicion).await;
+                        *self.mirror.counts.write() =
+                            counts.map_err(|_| CommitError::Unavailable(StoreError::Unsure))?;
+                    }
                     Ok(())
                 }
                 Err(WriteFailure::Refused(error)) => Err(error),
@@ -555,7 +635,12 @@ enum WriteFailure {
     Failure(Failure),
 }
 
-async fn write_other(client: &Client, job: &mut dyn Job, writing: &mut Writing) -> Result<(), WriteFailure> {
+async fn write_other(
+    client: &Client,
+    job: &mut dyn Job,
+    writing: &mut Writing,
+    mirror: Option<&RwLock<Counts>>,
+) -> Result<(), WriteFailure> {
     let failed = |error: Error| {
         WriteFailure::Failure(match is_constraint(&error) {
             true => Failure::Constraint,
@@ -565,7 +650,7 @@ async fn write_other(client: &Client, job: &mut dyn Job, writing: &mut Writing) 
     client.batch_execute("BEGIN").await.map_err(failed)?;
     let applied = job.apply(writing).await;
     let added = match applied {
-        Ok(()) => tell(writing).await.map_err(WriteError::Failed),
+        Ok(()) => tell(writing, mirror).await.map_err(WriteError::Failed),
         Err(error) => Err(error),
     };
     match added {
@@ -582,13 +667,19 @@ async fn write_other(client: &Client, job: &mut dyn Job, writing: &mut Writing) 
 }
 
 /// Writes how counts and totals change, and tells other nodes, if there are any.
-async fn tell(writing: &Writing) -> Result<(), Error> {
+async fn tell(writing: &mut Writing, mirror: Option<&RwLock<Counts>>) -> Result<(), Error> {
     let (holder, delta) = (&writing.holder, &writing.effects.delta);
-    let Some(sharing) = &holder.sharing else { return add_delta(holder, delta).await };
+    let Some(sharing) = &holder.sharing else {
+        let suspect = add_delta(holder, delta, mirror).await?;
+        writing.effects.suspect = writing.effects.suspect.or(suspect);
+        return Ok(());
+    };
     if writing.news.is_empty(delta) && delta.totals.is_empty() {
         return Ok(());
     }
     journal::take_turn(&holder.client, sharing).await?;
-    add_delta(holder, delta).await?;
-    journal::write(holder, sharing, &writing.news, delta).await
+    let suspect = add_delta(holder, delta, mirror).await?;
+    journal::write(holder, sharing, &writing.news, delta).await?;
+    writing.effects.suspect = writing.effects.suspect.or(suspect);
+    Ok(())
 }

@@ -39,11 +39,11 @@ pub(super) fn user(name: &str) -> UserId {
 /// One game between two; an empty name is nobody known.
 #[derive(Debug, Clone)]
 pub(super) struct Game {
-    challenge: &'static str,
-    users: [&'static str; 2],
-    scores: [(f64, f64); 2],
-    breach: bool,
-    abandoned: bool,
+    pub(super) challenge: &'static str,
+    pub(super) users: [&'static str; 2],
+    pub(super) scores: [(f64, f64); 2],
+    pub(super) breach: bool,
+    pub(super) abandoned: bool,
 }
 
 pub(super) const GAME: Game =

@@ -1,0 +1,66 @@
+//! Tasks that the server can't do without: a panic in one is told and the task begins again.
+//!
+//! Each of them keeps what it has to know in the store or in the engine, so that beginning again loses nothing.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+/// The pause before a task begins again, so that one that panics at once doesn't fill the log.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The number of tasks that have panicked and haven't begun again.
+#[derive(Default)]
+pub(crate) struct Fallen(AtomicUsize);
+
+impl Fallen {
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// Runs a task again and again. `what` completes the sentence "the task that …".
+pub(crate) async fn keep_running<F: Future<Output = ()>>(fallen: &Fallen, what: &str, task: impl Fn() -> F) {
+    loop {
+        if AssertUnwindSafe(task()).catch_unwind().await.is_err() {
+            tracing::error!("the task that {what} panicked; it begins again in {} s", PAUSE.as_secs());
+        }
+        fallen.0.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(PAUSE).await;
+        fallen.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_begins_again_and_shows_meanwhile() {
+        let (fallen, begun) = (Arc::<Fallen>::default(), Arc::new(AtomicUsize::new(0)));
+        let task = {
+            let begun = Arc::clone(&begun);
+            move || {
+                let time = begun.fetch_add(1, Ordering::SeqCst);
+                async move {
+                    assert!(time >= 2, "on purpose");
+                    std::future::pending().await
+                }
+            }
+        };
+        let running = tokio::spawn({
+            let fallen = Arc::clone(&fallen);
+            async move { keep_running(&fallen, "is tested", task).await }
+        });
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            tokio::time::sleep(PAUSE / 2).await;
+            seen.push((begun.load(Ordering::SeqCst), fallen.is_any()));
+        }
+        assert_eq!((seen[0], seen[4]), ((1, true), (3, false)), "{seen:?}");
+        running.abort();
+    }
+}
