@@ -1,4 +1,4 @@
-//! PostgreSQL, of which the tests run clusters of their own, beside SQLite.
+//! PostgreSQL, of which the tests run clusters of their own, beside SQLite; and PgBouncer, the pooler in front of it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,17 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 
 /// Sees to it that there is a Postgres to make clusters with.
 pub fn prepare() -> anyhow::Result<()> {
-    packages::need_found("PostgreSQL", "postgresql", version)
+    packages::need_found("PostgreSQL", "postgresql", version)?;
+    packages::need_found("PgBouncer", "pgbouncer", pooler_version)
+}
+
+/// The version of PgBouncer, which Debian keeps where only root's path leads. The tests look for it in the same places.
+fn pooler_version() -> Option<String> {
+    ["/usr/sbin/pgbouncer", "pgbouncer"].into_iter().find_map(|program| {
+        let output = Command::new(program).arg("--version").output().ok()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        output.status.success().then(|| said.lines().next().unwrap_or_default().trim().to_owned())
+    })
 }
 
 /// What `initdb` says of itself, the program that makes clusters. The tests look for it in the same places.

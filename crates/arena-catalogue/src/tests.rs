@@ -31,6 +31,7 @@ impl Table {
             id: code(0).parse::<SessionId>().unwrap(),
             challenge: id.to_owned(),
             script: None,
+            rated: None,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(&Map::new()).unwrap(),

@@ -48,6 +48,7 @@ impl Game {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
             script: None,
+            rated: None,
             created_at: Timestamp(0),
             seed: Some(Seed([seed; 32])),
             options: challenge.resolve(&Map::new()).expect("no overrides"),

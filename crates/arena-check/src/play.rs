@@ -122,6 +122,7 @@ impl<'c> Table<'c> {
             id: id(0).parse::<SessionId>().expect("a UUID"),
             challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
+            rated: None,
             created_at: now,
             seed: Some(seed.clone()),
             invites: (1..=challenge.seats(&options))

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arena_model::{ChallengeType, Script, ScriptVersion, SessionFacts};
+use arena_model::{BoardId, BoardTerms, ChallengeType, Script, ScriptVersion, SessionFacts};
 use arena_store::{CommitError, Store};
 use parking_lot::{Mutex, RwLock};
+use serde_json::{Map, Value};
 
 use crate::request::EngineError;
 
@@ -24,6 +25,8 @@ const PAST: usize = 256;
 /// The challenge types of an engine.
 pub(crate) struct Catalogue {
     hosted: RwLock<Arc<Hosted>>,
+    /// The main boards of those, by challenge type.
+    boards: RwLock<Arc<BTreeMap<String, MainBoard>>>,
     revive: Box<Revive>,
     /// The rules that sessions began with, where those of today are others.
     past: Mutex<Past>,
@@ -31,10 +34,50 @@ pub(crate) struct Catalogue {
     kept: Mutex<BTreeSet<ScriptVersion>>,
 }
 
+/// The board for games that are played as the arena offers them.
+pub(crate) struct MainBoard {
+    pub(crate) id: BoardId,
+    terms: BoardTerms,
+    options: Value,
+}
+
+impl MainBoard {
+    /// None if a challenge can't be played with its own options.
+    fn of(challenge: &dyn ChallengeType) -> Option<MainBoard> {
+        let options = challenge.resolve(&Map::new()).ok()?;
+        let terms = BoardTerms::of(challenge);
+        Some(MainBoard { id: BoardId::of(challenge.id(), &options, &terms), terms, options })
+    }
+
+    fn of_all(hosted: &Hosted) -> BTreeMap<String, MainBoard> {
+        let board =
+            |(name, challenge): (&String, &Arc<dyn ChallengeType>)| Some((name.clone(), MainBoard::of(&**challenge)?));
+        hosted.iter().filter_map(board).collect()
+    }
+}
+
 impl Catalogue {
     pub(crate) fn new(challenges: impl IntoIterator<Item = Arc<dyn ChallengeType>>, revive: Box<Revive>) -> Catalogue {
         let hosted = challenges.into_iter().map(|challenge| (challenge.id().to_owned(), challenge)).collect();
-        Catalogue { hosted: RwLock::new(Arc::new(hosted)), revive, past: Mutex::default(), kept: Mutex::default() }
+        let boards = RwLock::new(Arc::new(MainBoard::of_all(&hosted)));
+        let hosted = RwLock::new(Arc::new(hosted));
+        Catalogue { hosted, boards, revive, past: Mutex::default(), kept: Mutex::default() }
+    }
+
+    /// The main boards of those that are hosted, by challenge type.
+    pub(crate) fn boards(&self) -> Arc<BTreeMap<String, MainBoard>> {
+        Arc::clone(&self.boards.read())
+    }
+
+    /// The terms of a new session: none if its options aren't the arena's own.
+    pub(crate) fn terms_of(&self, challenge: &str, options: &Value) -> Option<BoardTerms> {
+        let boards = self.boards.read();
+        boards.get(challenge).filter(|board| board.options == *options).map(|board| board.terms.clone())
+    }
+
+    /// Forgets which scripts the store has: it may have lost some.
+    pub(crate) fn forget_kept(&self) {
+        self.kept.lock().clear();
     }
 
     /// Those that new sessions can be of, as they are now.
@@ -43,7 +86,9 @@ impl Catalogue {
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut Hosted)) {
-        change(Arc::make_mut(&mut self.hosted.write()));
+        let mut hosted = self.hosted.write();
+        change(Arc::make_mut(&mut hosted));
+        *self.boards.write() = Arc::new(MainBoard::of_all(&hosted));
     }
 
     /// The one that a new session is to be of.

@@ -381,12 +381,14 @@ impl Inner {
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
         let seats = challenge.seats(&options);
+        let rated = self.catalogue.terms_of(&request.challenge, &options);
         let facts = SessionFacts {
             id: self.environment.session_id(now),
             challenge: request.challenge,
             script: challenge.script().map(Script::version),
             created_at: now,
             seed: Some(self.environment.seed()),
+            rated,
             options,
             invites: (0..seats).map(|_| self.environment.invite(now)).collect(),
         };

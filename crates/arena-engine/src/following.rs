@@ -147,7 +147,7 @@ impl Engine {
 
 impl Inner {
     pub(crate) async fn catch_up(&self) -> Result<(), EngineError> {
-        if self.store.nodes().is_none() {
+        if self.store.nodes().is_none() && !self.store.is_behind() {
             return Ok(());
         }
         let following = &self.following;
@@ -200,6 +200,7 @@ impl Inner {
         }
         if *everything {
             self.live.mark_all();
+            self.catalogue.forget_kept();
         }
         if *public_hidden || *everything {
             self.public.freshness.mark_hidden();

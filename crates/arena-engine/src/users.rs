@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use arena_model::{
-    Board, Order, ProfileChange, Scoring, ScoringEntry, Session, Standings, UserId, UserProfile, identities,
+    Board, BoardId, Order, ProfileChange, Scoring, ScoringEntry, Session, Standings, UserId, UserProfile, identities,
 };
-use arena_store::{CommitError, Page, ProfileWrite, Totals};
+use arena_store::{BoardFacts, CommitError, Page, ProfileWrite, Totals};
 
 use crate::engine::{Engine, repeat};
 use crate::request::{EngineError, Once};
@@ -110,6 +110,35 @@ impl Engine {
     /// If the store can't be read.
     pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, EngineError> {
         Ok(self.inner.store.find_standings(user).await?)
+    }
+
+    /// The leaderboards, by strategy, for games of a challenge type that are played as this arena offers them; none if it isn't hosted.
+    pub fn main_boards(&self, challenge: &str) -> Vec<Board> {
+        self.main_board(challenge).map(|id| self.boards_by_strategy(challenge, &id)).unwrap_or_default()
+    }
+
+    /// The board for games of a challenge type that are played as this arena offers them; none if it isn't hosted.
+    pub fn main_board(&self, challenge: &str) -> Option<BoardId> {
+        self.inner.catalogue.boards().get(challenge).map(|board| board.id.clone())
+    }
+
+    /// The leaderboards of a board, by strategy.
+    pub fn boards_by_strategy(&self, challenge: &str, id: &BoardId) -> Vec<Board> {
+        let board = |strategy| Board::Of { challenge: challenge.to_owned(), id: id.clone(), strategy };
+        self.scoring().strategies(challenge).map(|strategy| board(strategy.name())).collect()
+    }
+
+    /// The leaderboard over the main boards of all challenge types.
+    pub fn global_board(&self) -> Board {
+        Board::Global(self.inner.catalogue.boards().values().map(|board| board.id.clone()).collect())
+    }
+
+    /// The boards of a challenge type on which games have counted.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_boards(&self, challenge: &str) -> Result<Vec<BoardFacts>, EngineError> {
+        Ok(self.inner.store.list_boards(challenge).await?)
     }
 
     /// A page of a leaderboard, the largest first.

@@ -3,6 +3,7 @@
 //! Everything here is pure: no I/O, no clock, no ambient randomness, no async. Time comes in as a [`Timestamp`],
 //! randomness as a [`Seed`]. Storage is `arena-store`'s, concurrency `arena-engine`'s, the wire `arena-server`'s.
 
+mod board;
 mod challenge;
 mod game;
 mod game_operator;
@@ -21,6 +22,7 @@ mod usage;
 mod user;
 mod view;
 
+pub use board::{BoardId, BoardIdError, BoardTerms, BoardTermsError};
 pub use challenge::{
     Author, Builtin, ChallengeInfo, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError,
     RestoreError, Rules, Setting, SettingRange,

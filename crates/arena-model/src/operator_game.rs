@@ -213,6 +213,7 @@ impl ChallengeGame {
             id: SessionId(draw_id(&mut names)),
             challenge: challenge.id().to_owned(),
             script: challenge.script().map(Script::version),
+            rated: None,
             created_at: Timestamp(0),
             seed: Some(setup.seed),
             options,

@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::{
-    Attribution, Channel, ChatMessage, ContentHash, Ending, GameCategory, InviteCode, MOST_REPORTS, Occupant, Party,
-    Phase, ProfileText, ProfileTextError, Score, Seat, SeatUsage, Seed, Session, SessionFacts, SessionId, Status,
-    Timestamp, UsageError, UsageReport, UsageTotal, UserId, UserProfile,
+    Attribution, BoardTerms, Channel, ChatMessage, ContentHash, Ending, GameCategory, InviteCode, MOST_REPORTS,
+    Occupant, Party, Phase, ProfileText, ProfileTextError, Score, ScriptVersion, Seat, SeatUsage, Seed, Session,
+    SessionFacts, SessionId, Status, Timestamp, UsageError, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
 /// What a record is about.
@@ -198,6 +198,9 @@ struct SessionLine<'j> {
     seed: Option<String>,
     options: Option<Map<String, Value>>,
     script_version: Option<String>,
+    rated: Option<bool>,
+    rules_version: Option<String>,
+    prompt_sha256: Option<String>,
     #[serde(borrow, default)]
     messages: Vec<&'j RawValue>,
     #[serde(borrow, default)]
@@ -290,10 +293,22 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
             }
         }
     }
+    let script: Option<ScriptVersion> =
+        line.script_version.as_deref().map(|version| read("scriptVersion", version)).transpose()?;
+    let rated = match (line.rated, &line.rules_version) {
+        (Some(false), _) => None,
+        (_, Some(rules)) => {
+            let terms = BoardTerms::read(rules, line.prompt_sha256.as_deref());
+            Some(terms.map_err(|error| malformed(format!("rulesVersion and promptSha256: {error}")))?)
+        }
+        // As the reference and older arenas write it.
+        (_, None) => Some(BoardTerms::of_before(script.as_ref())),
+    };
     let facts = SessionFacts {
         id,
         challenge: challenge_of(line.challenge_type)?,
-        script: line.script_version.as_deref().map(|version| read("scriptVersion", version)).transpose()?,
+        script,
+        rated,
         created_at: Timestamp(line.created_at),
         seed,
         options: Value::Object(line.options.unwrap_or_default()),
@@ -460,9 +475,9 @@ mod tests {
         check(
             &reference("psi", "psi"),
             expect![[r#"
-            {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","options":{}}
-            {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
-            {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"hi","index":7,"timestamp":1500}"#]],
+                {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","rated":true,"board":"a3534e14937fde31","rulesVersion":"1","options":{}}
+                {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
+                {"channel":"00000000-0000-7000-8000-000000000010","from":"inv_00000000-0000-7000-8000-000000000011","content":"hi","index":7,"timestamp":1500}"#]],
         );
     }
 
@@ -471,9 +486,9 @@ mod tests {
         check(
             &reference(r#""index":7"#, r#""redacted":true"#),
             expect![[r#"
-            {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","options":{}}
-            {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
-            lost: messages[0]: its content was withheld from whoever recorded it (redacted)"#]],
+                {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","rated":true,"board":"a3534e14937fde31","rulesVersion":"1","options":{}}
+                {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
+                lost: messages[0]: its content was withheld from whoever recorded it (redacted)"#]],
         );
     }
 

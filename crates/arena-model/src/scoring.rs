@@ -11,12 +11,12 @@ mod measure;
 mod red_team;
 mod win_rate;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Attribution, Ending, Phase, Score, Seat, Session, UserId};
+use crate::{Attribution, BoardId, Ending, Phase, Score, Seat, Session, UserId};
 use measure::Measure;
 
 pub use average::mean_score;
@@ -87,6 +87,8 @@ const STRATEGIES: &[&dyn Strategy] =
 pub struct GameResult<'s> {
     /// The challenge type.
     pub challenge: &'s str,
+    /// The board that it counts on.
+    pub board: BoardId,
     /// Who sat where, as far as known.
     pub users: Vec<Option<&'s UserId>>,
     /// The final score of each seat.
@@ -96,13 +98,15 @@ pub struct GameResult<'s> {
 }
 
 impl GameResult<'_> {
-    /// The result of a session that counts: it came to its end by its rules, and nobody held two of its seats.
+    /// The result of a session that counts: it has a board, came to its end by its rules, and nobody held two of its seats.
     pub fn of(session: &Session) -> Option<GameResult<'_>> {
         let Phase::Ended { ending: Ending::Completed, .. } = session.phase else { return None };
         let users: Vec<Option<&UserId>> = session.seats.iter().map(|occupant| occupant.user.as_ref()).collect();
         let played_itself = users.iter().enumerate().any(|(seat, user)| user.is_some() && users[..seat].contains(user));
+        let board = session.facts.board()?;
         (!played_itself).then_some(GameResult {
             challenge: &session.facts.challenge,
+            board,
             users,
             scores: &session.scores,
             attributions: &session.attributions,
@@ -145,10 +149,10 @@ impl Tally {
     }
 }
 
-/// What is remembered of one player in one challenge type: a [`Tally`] by the name of each strategy.
+/// A player's record on one board: a [`Tally`] by the name of each strategy.
 pub type Standing = BTreeMap<String, Tally>;
 
-/// What is remembered of one player: a [`Standing`] by challenge type.
+/// A player's record: a [`Standing`] by board.
 pub type Standings = BTreeMap<String, Standing>;
 
 /// One player on a leaderboard: the `ScoringEntry` of the wire, without whom it is about.
@@ -182,15 +186,17 @@ pub struct Order {
     pub by_low_end: bool,
 }
 
-/// Which leaderboard: a strategy's for one challenge type, or the global one.
+/// A leaderboard: a strategy's for one board, or the global one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Board {
-    /// Over all challenge types.
-    Global,
-    /// Of one challenge type, by one strategy.
+    /// Over several challenge types: one board of each.
+    Global(BTreeSet<BoardId>),
+    /// Of one board, by one strategy.
     Of {
         /// The challenge type.
         challenge: String,
+        /// The games that count on it.
+        id: BoardId,
         /// The strategy's name.
         strategy: &'static str,
     },
@@ -278,7 +284,8 @@ impl Scoring {
             .iter()
             .map(|(challenge, strategies)| format!("{challenge}: {}", strategies.join(", ")))
             .collect();
-        format!("all: {}; {}", self.default.join(", "), by_challenge.join("; "))
+        // Standings of programs that kept them by challenge type are counted anew.
+        format!("by board, all: {}; {}", self.default.join(", "), by_challenge.join("; "))
     }
 
     /// The strategies that count games of a challenge type.
@@ -300,11 +307,11 @@ impl Scoring {
     /// The metrics of a board; none if the arena has no such board.
     pub fn metrics(&self, board: &Board) -> &'static [Metric] {
         match board {
-            Board::Global if self.has_global() => global_average::METRICS,
-            Board::Of { challenge, strategy } => {
+            Board::Global(_) if self.has_global() => global_average::METRICS,
+            Board::Of { challenge, strategy, .. } => {
                 self.strategies(challenge).find(|known| known.name() == *strategy).map_or(&[], Strategy::metrics)
             }
-            Board::Global => &[],
+            Board::Global(_) => &[],
         }
     }
 
@@ -319,7 +326,7 @@ impl Scoring {
         metrics.iter().find(|metric| metric.key == key).map(|metric| Order { metric: metric.key, by_low_end })
     }
 
-    /// Adds one game to the standing of the player at `seat` in the game's challenge type.
+    /// Adds one game to the standing of the player at `seat` on the game's board.
     pub fn count(&self, result: &GameResult<'_>, seat: Seat, standing: &mut Standing) {
         for strategy in self.strategies(result.challenge).filter(|strategy| strategy.counts(result)) {
             let tally = standing.entry(strategy.name().to_owned()).or_insert_with(|| Tally::new(strategy));
@@ -336,10 +343,10 @@ impl Scoring {
     /// A player's entry on a board; `None` if the player isn't on it.
     pub fn entry(&self, board: &Board, standings: &Standings) -> Option<ScoringEntry> {
         match board {
-            Board::Global => global_average::entry_of(self.global_source?, standings),
-            Board::Of { challenge, strategy } => {
+            Board::Global(boards) => global_average::entry_of(self.global_source?, boards, standings),
+            Board::Of { challenge, id, strategy } => {
                 let strategy = self.strategies(challenge).find(|known| known.name() == *strategy)?;
-                let tally = standings.get(challenge)?.get(strategy.name()).filter(|tally| tally.fits(strategy))?;
+                let tally = standings.get(id.as_str())?.get(strategy.name()).filter(|tally| tally.fits(strategy))?;
                 Some(entry(strategy, tally))
             }
         }

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use crate::operator::Post;
 use crate::{
-    Attribution, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection, RestoreError,
-    Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
+    Attribution, BoardTerms, ChallengeType, Channel, Draft, GameCategory, InviteCode, Operator, Party, Rejection,
+    RestoreError, Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
 };
 
 /// What never changes about a session.
@@ -31,6 +31,8 @@ pub struct SessionFacts {
     pub seed: Option<Seed>,
     /// The options that it is played with.
     pub options: Value,
+    /// The terms on which it counts; none if it counts on no board, since its options aren't the arena's own.
+    pub rated: Option<BoardTerms>,
     /// One code per seat. Secret until their players have joined.
     pub invites: Vec<InviteCode>,
 }

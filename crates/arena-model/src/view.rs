@@ -61,6 +61,19 @@ pub struct SessionView<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     script_version: Option<ScriptVersion>,
+    /// True if the game counts on a board: it is played with the options that this arena has for the challenge.
+    rated: bool,
+    /// The board that it counts on: see `GET /api/scoring/{type}/boards`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, pattern = "^[0-9a-f]{16}$")]
+    board: Option<String>,
+    /// The version of the rules, of a session that counts; of a script the hash of its files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules_version: Option<&'s str>,
+    /// SHA-256 of the prompt, of a session that counts; not there if the session is older than boards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    prompt_sha256: Option<&'s str>,
     /// The options that the session is played with.
     #[schema(value_type = Object)]
     options: &'s serde_json::Value,
@@ -209,6 +222,10 @@ fn session_view(
         },
         seed_commitment: facts.seed.as_ref().map(Seed::commitment),
         script_version: facts.script,
+        rated: facts.rated.is_some(),
+        board: facts.board().map(|board| board.to_string()),
+        rules_version: facts.rated.as_ref().map(|terms| terms.rules.as_str()),
+        prompt_sha256: facts.rated.as_ref().and_then(|terms| terms.prompt.as_deref()),
         options: &facts.options,
         seed: facts.seed.as_ref().filter(|_| is_told).map(Seed::reveal),
     }

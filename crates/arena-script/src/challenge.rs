@@ -225,6 +225,7 @@ impl ScriptChallenge {
             id: id(0).parse().expect("a session's id"),
             challenge: self.rules.id.clone(),
             script: None,
+            rated: None,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(0)),
             options: Value::Object(self.options.clone()),

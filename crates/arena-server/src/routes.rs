@@ -86,6 +86,7 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(scoring::list_global),
         routes!(scoring::list_strategies),
         routes!(scoring::list_of_type),
+        routes!(scoring::list_boards),
         routes!(scoring::find_stats),
         routes!(mcp::play).layer(Extension(play)),
         routes!(mcp::talk).layer(Extension(talk)),

@@ -14,6 +14,7 @@ use arena_model::{Scoring, UserId};
 use rusqlite::{Connection, params};
 use tokio::sync::Notify;
 
+use crate::boards;
 use crate::standings::{read_career, recount, user_no, write_career};
 use crate::{CommitError, SqliteStore, StoreError};
 
@@ -99,13 +100,14 @@ pub(crate) struct Wrong {
     pub(crate) counts: bool,
     pub(crate) totals: bool,
     pub(crate) endings: bool,
+    pub(crate) boards: bool,
     /// Users whose history isn't the list of their ended sessions, by [`key_of`].
     pub(crate) users: HashSet<u64>,
 }
 
 impl Wrong {
     pub(crate) fn is_empty(&self) -> bool {
-        !self.counts && !self.totals && !self.endings && self.users.is_empty()
+        !self.counts && !self.totals && !self.endings && !self.boards && self.users.is_empty()
     }
 
     /// Totals follow from endings and histories.
@@ -120,6 +122,7 @@ impl Wrong {
         let mut tables = Vec::new();
         tables.extend(self.counts.then(|| "session_counts".to_owned()));
         tables.extend(self.endings.then(|| "endings".to_owned()));
+        tables.extend(self.boards.then(|| "boards".to_owned()));
         tables.extend((users > 0).then(|| format!("careers of {users} users")));
         tables.extend(self.totals.then(|| "totals".to_owned()));
         let tables = tables.join(", ");
@@ -261,6 +264,7 @@ fn find_wrong(connection: &Connection) -> Result<Wrong, StoreError> {
         counts: is_wrong(WRONG_COUNTS)?,
         totals: is_wrong(WRONG_TOTALS)?,
         endings: is_wrong(WRONG_ENDINGS)?,
+        boards: boards::are_wrong(&snapshot)?,
         users: histories.wrong(),
     };
     Ok(wrong.with_totals())
@@ -276,6 +280,9 @@ pub(crate) fn mend(connection: &Connection, scoring: &Scoring, wrong: &Wrong) ->
     };
     run(wrong.counts, MEND_COUNTS)?;
     run(wrong.endings, MEND_ENDINGS)?;
+    if wrong.boards {
+        boards::mend(connection)?;
+    }
     if !wrong.users.is_empty() {
         mend_histories(connection, scoring, &wrong.users)?;
     }

@@ -8,6 +8,7 @@
 
 mod audit;
 mod bans;
+mod boards;
 mod counts;
 mod derived;
 mod export;
@@ -34,6 +35,7 @@ use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 pub use audit::{AuditEntry, AuditNo};
 pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
+pub use boards::BoardFacts;
 pub use export::EndingNo;
 pub use import::{ImportedSession, Taken};
 pub use leagues::{

@@ -31,7 +31,7 @@ use futures_util::FutureExt;
 use self::batch::read_answer;
 use self::connection::{Holder, Numbers, arena_id, read_counts, read_counts_and_place};
 pub use self::journal::Changes;
-use self::journal::{Look, look};
+use self::journal::{Look, Place, look};
 use self::reading::Readers;
 use self::text::encode;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
@@ -71,8 +71,8 @@ struct Shared {
 
 /// How far the journal has been read.
 struct Followed {
-    /// The last number.
-    n: i64,
+    /// The last entry.
+    place: Place,
     /// What has been read but not been told, because reading broke off.
     untold: Changes,
 }
@@ -120,7 +120,7 @@ impl PostgresStore {
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<PostgresStore, StoreError> {
         let (mut holder, node) = Holder::join(&database, &scoring, terms).await?;
         let suspicion = Arc::<Suspicion>::default();
-        let (counts, n) = read_counts_and_place(&mut holder.client, &suspicion).await?;
+        let (counts, place) = read_counts_and_place(&mut holder.client, &suspicion).await?;
         let mirror = Mirror::of(counts, scoring, Rankings::that_others_move(), suspicion);
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));
         let numbers = Numbers::read(&holder.client).await?;
@@ -130,7 +130,7 @@ impl PostgresStore {
             holder: holder.name.clone(),
             looks: Readers::for_looks(&database, Arc::clone(&mirror.ended))?,
             database: database.clone(),
-            followed: tokio::sync::Mutex::new(Followed { n, untold: Changes::default() }),
+            followed: tokio::sync::Mutex::new(Followed { place, untold: Changes::default() }),
         };
         let writer = Writer::start(database, holder, numbers, mirror.clone(), Some(nodes));
         let loading = tokio::sync::Mutex::new(());
@@ -146,35 +146,49 @@ impl PostgresStore {
 
     /// Reads what others have changed since the last call, and makes counts and leaderboards follow.
     pub(crate) async fn follow(&self) -> Result<Changes, StoreError> {
-        let Some(shared) = &self.shared else { return Ok(Changes::default()) };
+        let Some(shared) = &self.shared else {
+            // What is in memory was read before the connection was lost, from a database that may have lost commits since.
+            let everything = self.mirror.taken_again.swap(false, Ordering::SeqCst);
+            return Ok(Changes { everything, ..Changes::default() });
+        };
         let mut followed = shared.followed.lock().await;
         loop {
             let sent = Instant::now();
-            let rows = shared.looks.query(&look(), &[&followed.n]).await?;
-            let Look { holder, now_ms, entries, is_full } = Look::read(&rows)?;
-            shared.nodes.clock.read(sent, Instant::now(), now_ms);
-            if holder.as_deref() != Some(&*shared.holder) {
+            let rows = shared.looks.query(&look(), &[&followed.place.n]).await?;
+            let look = Look::read(&rows)?;
+            shared.nodes.clock.read(sent, Instant::now(), look.now_ms);
+            if look.holder.as_deref() != Some(&*shared.holder) {
                 let error = StoreError::Superseded { database: shared.database.to_string() };
                 *self.mirror.ended.write() = Some(error.clone());
                 return Err(error);
             }
-            let is_forgotten = entries.first().is_some_and(|first| first.n != followed.n + 1);
-            if is_forgotten || entries.iter().any(|entry| entry.news.derived) {
-                // What was in between is forgotten, or what is counted was made again.
+            let is_rewound = look.is_rewound(&followed.place);
+            let is_recounted = look.entries.iter().any(|entry| entry.news.derived);
+            if is_rewound || is_recounted || look.is_forgotten(&followed.place) {
                 let mut connection = self.readers.connection().await?;
-                let (counts, n) = read_counts_and_place(&mut connection, &self.mirror.suspicion).await?;
-                followed.n = n;
+                let (counts, place) = read_counts_and_place(&mut connection, &self.mirror.suspicion).await?;
+                if is_rewound {
+                    let (before, now) = (followed.place.n, place.n);
+                    tracing::error!(
+                        before,
+                        now,
+                        "the database has lost commits: entry {before} of its journal isn't the one that was read, and the last is {now} \
+                         now; everything in memory is dropped and read again"
+                    );
+                }
+                followed.place = place;
                 *self.mirror.counts.write() = counts;
                 self.mirror.rankings.forget_all();
                 followed.untold.everything = true;
                 return Ok(std::mem::take(&mut followed.untold));
             }
+            let Look { entries, is_full, .. } = look;
             let moved = entries.iter().flat_map(|entry| entry.news.users.iter().copied()).collect();
             let moved = self.read_moves(moved).await?;
             // From here to the next look nothing is waited for, so that whoever is broken off has done all or nothing.
             self.mirror.rankings.place(&moved);
             for entry in entries {
-                followed.n = entry.n;
+                followed.place = Place { n: entry.n, mark: Some(entry.mark) };
                 if !self.mirror.counts.write().apply(&entry.delta) {
                     self.mirror.suspicion.raise("a count of sessions");
                 }
@@ -187,6 +201,11 @@ impl PostgresStore {
                 return Ok(std::mem::take(&mut followed.untold));
             }
         }
+    }
+
+    /// True if what is in memory may be of a state that the database has lost.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.mirror.taken_again.load(Ordering::SeqCst)
     }
 
     pub(crate) fn bytes(&self) -> u64 {

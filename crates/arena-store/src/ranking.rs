@@ -290,6 +290,7 @@ impl Ranking {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn keys_sort_as_numbers_do() {
@@ -304,7 +305,7 @@ mod tests {
     fn what_was_read_before_a_ranking_was_forgotten_is_of_no_use() {
         let rankings = Rankings::default();
         let order = Order { metric: "average:security", by_low_end: false };
-        let ranked = Ranked { board: Board::Global, order };
+        let ranked = Ranked { board: Board::Global(BTreeSet::new()), order };
         let forgotten = rankings.begin(&ranked);
         rankings.forget_all();
         let beginning = rankings.begin(&ranked);

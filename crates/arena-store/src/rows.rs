@@ -5,8 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use arena_model::{
-    Attribution, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Seat,
-    SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageReport, UsageTotal,
+    Attribution, BoardTerms, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score,
+    Seat, SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageReport, UsageTotal,
 };
 use rusqlite::Row;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ use crate::{SessionNo, StoreError};
 
 /// The columns that [`read_session`] reads, in its order.
 pub(crate) const SESSION_COLUMNS: &str = "no, status, type, version, wake_at, created_at, ended_at, ending, category, deadline, \
-     id, seed, options, invites, announced, players, scores, attributions, state, usage, script, unattended";
+     id, seed, options, invites, announced, players, scores, attributions, state, usage, script, unattended, rated";
 
 /// A row of either database, read by the numbers of its columns.
 pub(crate) trait Columns {
@@ -111,6 +111,7 @@ pub(crate) fn read_session(row: &impl Columns) -> Result<(SessionNo, Session), S
         created_at: Timestamp(row.integer(5)?),
         seed: read_seed(row)?,
         options: json(text(12)?).map_err(damaged)?,
+        rated: read_rated(row.text_or_null(22)?, row.text_or_null(20)?).map_err(damaged)?,
         invites: codes(13)?,
     };
     if facts.seed.is_none() && status != Status::Ended {
@@ -223,6 +224,26 @@ pub(crate) fn attributions_text(attributions: &[Attribution]) -> String {
         .map(|attribution| (attribution.from.0, attribution.to.0, attribution.kind.as_str()))
         .collect();
     to_json(&rows)
+}
+
+/// The terms on which a session counts, as the column `rated` holds them.
+pub(crate) fn rated_text(rated: Option<&BoardTerms>) -> String {
+    rated.map_or_else(String::new, |BoardTerms { rules, prompt }| match prompt {
+        Some(prompt) => format!("{rules} {prompt}"),
+        None => rules.clone(),
+    })
+}
+
+/// The same read back; `script` is the column of that name. Sessions that are older than the column count by what was played then.
+pub(crate) fn read_rated(rated: Option<&str>, script: Option<&str>) -> Result<Option<BoardTerms>, String> {
+    match rated {
+        None => Ok(Some(BoardTerms::of_before(script.as_ref()))),
+        Some("") => Ok(None),
+        Some(terms) => {
+            let (rules, prompt) = terms.split_once(' ').map_or((terms, None), |(rules, prompt)| (rules, Some(prompt)));
+            BoardTerms::read(rules, prompt).map(Some).map_err(|error| error.to_string())
+        }
+    }
 }
 
 /// What a seat has reported, as the column `usage` holds it.

@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/sqlite/0006_unattended.sql"),
     include_str!("../migrations/sqlite/0007_ids.sql"),
     include_str!("../migrations/sqlite/0008_rules.sql"),
+    include_str!("../migrations/sqlite/0009_boards.sql"),
 ];
 
 /// The database in the data folder.

@@ -3,6 +3,7 @@
 use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standings, UserId};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::boards;
 use crate::counts::{Counts, Delta};
 use crate::ranking::{Move, Ranked};
 use crate::rows::{Columns, SESSION_COLUMNS, read_session, to_json};
@@ -29,6 +30,9 @@ impl Counting<'_> {
             delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
+        if let (Some(_), Some((id, row))) = (&result, boards::row_of(session)) {
+            boards::enter(connection, &id, &row)?;
+        }
         let mut end = Ended::default();
         for (seat, user) in players(session) {
             let user = user_no(connection, user)?;
@@ -63,7 +67,7 @@ impl Counting<'_> {
             self.ranked.iter().map(|ranked| ranked.key(self.scoring, standings)).collect()
         };
         let before = keys(standings);
-        self.scoring.count(result, seat, standings.entry(result.challenge.to_owned()).or_default());
+        self.scoring.count(result, seat, standings.entry(result.board.to_string()).or_default());
         let after = keys(standings);
         let moved = self.ranked.iter().zip(before.into_iter().zip(after)).filter(|(_, (from, to))| from != to);
         moved.map(|(ranked, (from, to))| (ranked.clone(), Move { user, from, to })).collect()
@@ -180,7 +184,7 @@ pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> 
         let Some(result) = GameResult::of(&session) else { continue };
         let seat = result.users.iter().position(|user| user.is_some_and(|user| user.as_str() == id));
         if let Some(seat) = seat {
-            let standing = career.standings.entry(result.challenge.to_owned()).or_default();
+            let standing = career.standings.entry(result.board.to_string()).or_default();
             scoring.count(&result, Seat(seat), standing);
         }
     }
@@ -212,6 +216,7 @@ pub(crate) fn follow_scoring(connection: &mut Connection, scoring: &Scoring) -> 
         Some(counted_by) if counted_by == wanted => Ok(()),
         Some(_) => {
             count_careers(connection, scoring)?;
+            boards::mend(connection)?;
             note_scoring(connection, &wanted)?;
             Ok(())
         }

@@ -11,9 +11,9 @@ use arena_model::{
 use futures_util::future::Either;
 
 use crate::{
-    AuditEntry, AuditNo, Ban, BanSubject, Changes, Commit, CommitError, DatabaseUrl, Due, EndingNo, ImportedSession,
-    Nodes, Page, PostgresStore, ProfileWrite, Recount, SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer,
-    StoredSession, Taken, Terms, Totals,
+    AuditEntry, AuditNo, Ban, BanSubject, BoardFacts, Changes, Commit, CommitError, DatabaseUrl, Due, EndingNo,
+    ImportedSession, Nodes, Page, PostgresStore, ProfileWrite, Recount, SessionFilter, SessionNo, SqliteStore,
+    StoreError, StoredAnswer, StoredSession, Taken, Terms, Totals,
 };
 
 /// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
@@ -57,6 +57,15 @@ impl Store {
         match self {
             Store::Sqlite(_) => None,
             Store::Postgres(store) => store.nodes(),
+        }
+    }
+
+    /// True if [`Store::follow`] has something to tell although the store isn't shared: the database was away, and may have come back
+    /// without its last commits.
+    pub fn is_behind(&self) -> bool {
+        match self {
+            Store::Sqlite(_) => false,
+            Store::Postgres(store) => store.is_behind(),
         }
     }
 
@@ -461,6 +470,17 @@ impl Store {
         match self {
             Store::Sqlite(store) => store.list_board(board, order, offset, limit).await,
             Store::Postgres(store) => store.list_board(board, order, offset, limit).await,
+        }
+    }
+
+    /// The boards of a challenge type on which games have counted, in no order.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_boards(&self, challenge: &str) -> Result<Vec<BoardFacts>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.list_boards(challenge).await,
+            Store::Postgres(store) => store.list_boards(challenge).await,
         }
     }
 

@@ -20,8 +20,8 @@ use crate::job::{Closure, Effects, Job, WriteError, Writing};
 use crate::ranking::Rankings;
 use crate::removal::delete_session;
 use crate::rows::{
-    attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes, to_json,
-    usage_text,
+    attributions_text, category_text, channel_number, codes_text, ending_text, players_text, rated_text, seed_bytes,
+    to_json, usage_text,
 };
 use crate::sqlite::{BUSY_TIMEOUT, read_counts};
 use crate::standings::{Counting, Ended};
@@ -226,8 +226,8 @@ impl State {
             }
             Err(error) => {
                 let constraint = is_constraint(&error);
-                // Nobody can say what of a commit has reached a disk that fails.
-                let unsure = error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure);
+                // All of it may be in the log, and may be found there after a crash, or not.
+                let unsure = is_unsynced(&error);
                 let error = if unsure { StoreError::Unsure } else { StoreError::from(error) };
                 if unsure {
                     self.read_again();
@@ -375,6 +375,11 @@ pub(crate) fn forget_answers(connection: &Connection, before: Timestamp) -> Resu
     Ok(true)
 }
 
+/// True if a commit was written to the log and the disk failed to say that it has it.
+fn is_unsynced(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_FSYNC)
+}
+
 fn is_constraint(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
 }
@@ -480,9 +485,9 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
     connection
         .prepare_cached(
             "INSERT INTO sessions (no, status, type, version, wake_at, created_at, deadline, id, seed, options, invites,
-                                   announced, players, scores, attributions, state, usage, script, unattended)
+                                   announced, players, scores, attributions, state, usage, script, unattended, rated)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-                     ?19)",
+                     ?19, ?20)",
         )?
         .execute(params![
             no,
@@ -504,6 +509,7 @@ pub(crate) fn insert_session(connection: &Connection, no: i64, session: &Session
             usage_text(&session.usage),
             facts.script.map(|script| script.to_string()),
             session.unattended.cast_signed(),
+            rated_text(facts.rated.as_ref()),
         ])?;
     let mut insert =
         connection.prepare_cached("INSERT INTO invites (made, code, session) VALUES (substr(?1, -12), ?1, ?2)")?;

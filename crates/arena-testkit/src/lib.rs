@@ -20,6 +20,6 @@ pub use host::Host;
 pub use lab::Lab;
 pub use nats::NatsServer;
 pub use player::{Player, known_admin_token, known_secret};
-pub use postgres::Postgres;
+pub use postgres::{Pooler, Postgres};
 pub use python::python;
 pub use twins::WithSecret;

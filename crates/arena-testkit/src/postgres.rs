@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -118,6 +119,53 @@ impl Postgres {
         self.end(true);
     }
 
+    /// Keeps a copy of all that is stored, as a backup or a standby that lags would have it. The server must not be running.
+    pub fn back_up(&self) {
+        assert!(!self.is_started(), "files that change can't be copied");
+        run(Command::new("cp").arg("-a").arg(self.folder.join("data")).arg(self.folder.join("backup")));
+    }
+
+    /// Puts the copy in the place of what is stored. The server must not be running.
+    pub fn put_back(&self) {
+        assert!(!self.is_started(), "files that change can't be replaced");
+        fs::remove_dir_all(self.folder.join("data")).expect("it is ours");
+        run(Command::new("mv").arg(self.folder.join("backup")).arg(self.folder.join("data")));
+    }
+
+    /// A PgBouncer in front of the server, in this mode of pooling.
+    ///
+    /// # Panics
+    /// If PgBouncer isn't installed, or doesn't start.
+    pub fn pooler(&self, mode: &str) -> Pooler {
+        let folder = tempfile::Builder::new().prefix("arena-pgbouncer-").tempdir().expect("a temp folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let (port, file) = (free_port(), folder.path().join("pgbouncer.ini"));
+        let (user, password) = USER;
+        let settings = format!(
+            "[databases]\n* = host=127.0.0.1 port={} user={user} password='{password}'\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\nmax_client_conn = 100\n\
+             default_pool_size = 50\n",
+            self.port
+        );
+        fs::write(&file, settings).expect("a file");
+        let program =
+            ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].map(Path::new).into_iter().find(|path| path.exists());
+        let mut pooler = as_postgres(program.unwrap_or(Path::new("pgbouncer")));
+        let log = fs::File::create(folder.path().join("log")).expect("a file");
+        pooler.arg("-q").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let child = pooler
+            .spawn()
+            .expect("tests need PgBouncer: `cargo xtask ci` installs it; by hand it is Debian's package pgbouncer");
+        let pooler = Pooler { child, port, folder };
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let log = || fs::read_to_string(pooler.folder.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < until, "PgBouncer doesn't listen: {}", log());
+            thread::sleep(Duration::from_millis(20));
+        }
+        pooler
+    }
+
     /// Whether the server was started, and not stopped since.
     pub fn is_started(&self) -> bool {
         self.watcher.is_some()
@@ -190,6 +238,28 @@ impl Postgres {
         child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
         assert!(child.wait().expect("it ends").success(), "{sql}: {said}");
         printed
+    }
+}
+
+/// A running PgBouncer. Dropping it stops it.
+pub struct Pooler {
+    child: Child,
+    port: u16,
+    folder: tempfile::TempDir,
+}
+
+impl Pooler {
+    /// A URL of the server behind it, as one that leads through it.
+    pub fn through(&self, postgres: &Postgres, url: &str) -> String {
+        url.replace(&format!("127.0.0.1:{}/", postgres.port), &format!("127.0.0.1:{}/", self.port))
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

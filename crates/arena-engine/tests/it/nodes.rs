@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arena_challenges::builtin;
 use arena_engine::{
@@ -328,7 +328,8 @@ async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
 /// A leaderboard, as a node tells it.
 async fn board(node: &Engine) -> Vec<String> {
     node.catch_up().await.expect("the store can be read");
-    let board = Board::Of { challenge: "psi".to_owned(), strategy: "average" };
+    let is_average = |board: &Board| matches!(board, Board::Of { strategy: "average", .. });
+    let board = node.main_boards("psi").into_iter().find(is_average).expect("it is scored");
     let metric = node.scoring().metrics(&board).first().expect("it has metrics").key;
     let page = node.list_board(&board, Order { metric, by_low_end: false }, 0, 99).await.expect("readable");
     page.items.iter().map(|(user, entry)| format!("{} {entry:?}", user.user_id)).collect()
@@ -353,6 +354,92 @@ async fn a_leaderboard_in_memory_follows_the_games_of_others() {
     }
     let expected = board(&node(&url, &lab).await).await;
     assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn derived_tables_that_are_wrong_are_made_again_for_all_nodes() {
+    let (lab, url) = (Lab::new(42), Postgres::shared().schema());
+    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let keeping = [here.clone(), there.clone()].map(|node| tokio::spawn(async move { node.keep_derived().await }));
+    play(&here, ["ada", "bob"]).await;
+    let (id, _) = create(&there, "psi").await;
+    Postgres::shared().run_sql(&url, "UPDATE session_counts SET n = 0; UPDATE totals SET n = 0; DELETE FROM endings");
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    there.remove_session(by, id).await.expect("it is removed");
+    let until = Instant::now() + Duration::from_secs(60);
+    let counted = async |node: &Engine| {
+        node.catch_up().await.expect("the store can be read");
+        (node.count_sessions(&SessionFilter::default()), node.read_totals().await.expect("readable").participants)
+    };
+    while (counted(&here).await, counted(&there).await) != ((1, 2), (1, 2)) {
+        assert!(Instant::now() < until, "{:?} {:?}", counted(&here).await, counted(&there).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    play(&there, ["ada", "cleo"]).await;
+    assert_eq!((counted(&here).await, counted(&there).await), ((2, 3), (2, 3)));
+    keeping.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Asks again until a database that has just come back answers.
+async fn insist<T>(what: impl AsyncFn() -> Result<T, EngineError>) -> T {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match what().await {
+            Ok(done) => return done,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_drop_what_a_database_has_lost() {
+    let (lab, mut postgres) = (Lab::new(41), Postgres::start());
+    let url = postgres.schema();
+    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let kept = play(&here, ["ada", "bob"]).await;
+    let (open, invites) = create(&here, "psi").await;
+    take_seat(&there, invites[0], Some("ada")).await.expect("a seat");
+    assert_eq!(board(&there).await.len(), 2);
+    postgres.crash();
+    postgres.back_up();
+    postgres.start_again();
+    for node in [&here, &there] {
+        insist(async || node.check().await).await;
+        insist(async || node.catch_up().await).await;
+    }
+    // All this is lost with the primary: a standby takes over that hasn't heard of it.
+    let lost = play(&here, ["ada", "cleo"]).await;
+    take_seat(&here, invites[1], Some("bob")).await.expect("a seat");
+    say(&there, open, invites[0], "hello?").await.expect("it is said");
+    let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
+    here.ban(by, BanSubject::User("eve".parse().expect("an id")), "cheats".to_owned()).await.expect("banned");
+    assert_eq!((board(&here).await.len(), board(&there).await.len()), (3, 3));
+    assert_eq!(status(&there, open).await, Some(Status::Active));
+    postgres.crash();
+    postgres.put_back();
+    postgres.start_again();
+    for node in [&here, &there] {
+        insist(async || node.check().await).await;
+        insist(async || node.catch_up().await).await;
+    }
+    // One of them goes on to where the journal was, so that numbers alone wouldn't tell.
+    for _ in 0..3 {
+        play(&here, ["dora", "emil"]).await;
+    }
+    let fresh = node(&url, &lab).await;
+    let expected = board(&fresh).await;
+    assert_eq!((expected.len(), &board(&here).await, &board(&there).await), (4, &expected, &expected));
+    for node in [&here, &there] {
+        assert_eq!(status(node, kept).await, Some(Status::Ended));
+        assert_eq!(status(node, lost).await, None, "it was never played");
+        assert_eq!(status(node, open).await, Some(Status::Open), "one seat is free again");
+        assert!(texts(node, Channel::Chat(open), Viewer::Nobody).await.is_empty());
+        assert_eq!(node.count_sessions(&SessionFilter::default()), fresh.count_sessions(&SessionFilter::default()));
+    }
+    // Both are nodes like any other: what one writes the other knows.
+    take_seat(&there, invites[1], Some("eve")).await.expect("nobody is banned any more");
+    assert_eq!(status(&here, open).await, Some(Status::Active));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -518,7 +605,7 @@ async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
         postgres.run_sql(&url, &sql).trim().parse().expect("a number")
     };
     // Each connection tells once a second what it has done. Those that let the journal grow may have read all of it, once or twice.
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     while scans("idx_scan") + scans("seq_scan") < 60 {
         assert!(began.elapsed() < Duration::from_secs(60), "{} scans", scans("idx_scan"));
         node.catch_up().await.expect("the store can be read");

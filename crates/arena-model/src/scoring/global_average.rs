@@ -1,6 +1,8 @@
 //! `global-average`: a player's mean over challenge types, each type counting the same however often it was played.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::BoardId;
 
 use super::{Metric, MetricFormat, MetricKind, ScoringEntry, ScoringError, Standings, entry, find};
 
@@ -32,11 +34,12 @@ pub(super) fn source(name: &str) -> Result<&'static str, ScoringError> {
     }
 }
 
-/// The global entry of a player; `None` if the source has counted no game of it.
-pub(super) fn entry_of(source: &str, standings: &Standings) -> Option<ScoringEntry> {
+/// The global entry of a player over these boards; `None` if the source has counted no game of it there.
+pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &Standings) -> Option<ScoringEntry> {
     let strategy = find(source)?;
-    let entries: Vec<ScoringEntry> = standings
-        .values()
+    let entries: Vec<ScoringEntry> = boards
+        .iter()
+        .filter_map(|board| standings.get(board.as_str()))
         .filter_map(|standing| standing.get(source).filter(|tally| tally.fits(strategy)))
         .map(|tally| entry(strategy, tally))
         .collect();

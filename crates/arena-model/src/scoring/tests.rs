@@ -6,6 +6,15 @@ use expect_test::{Expect, expect};
 /// One game: who sat where (`-` is nobody known), security and utility of each, who breached whom.
 struct Played(&'static str, &'static [&'static str], &'static [(f64, f64)], &'static [(usize, usize)]);
 
+/// The one board of a challenge.
+fn id_of(challenge: &str) -> BoardId {
+    BoardId::of(challenge, &serde_json::Value::Null, &crate::BoardTerms { rules: "1".to_owned(), prompt: None })
+}
+
+fn global() -> Board {
+    Board::Global(BTreeSet::from(["psi", "chess"].map(id_of)))
+}
+
 fn count(scoring: &Scoring, games: &[Played]) -> BTreeMap<String, Standings> {
     let mut players: BTreeMap<String, Standings> = BTreeMap::new();
     for Played(challenge, names, scores, breaches) in games {
@@ -16,11 +25,12 @@ fn count(scoring: &Scoring, games: &[Played]) -> BTreeMap<String, Standings> {
             .map(|&(from, to)| Attribution { from: Seat(from), to: Seat(to), kind: "security_breach".to_owned() })
             .collect();
         let users = users.iter().map(Option::as_ref).collect();
-        let result = GameResult { challenge, users, scores: &scores, attributions: &attributions };
+        let result =
+            GameResult { challenge, board: id_of(challenge), users, scores: &scores, attributions: &attributions };
         for (seat, user) in result.users.iter().enumerate() {
             let Some(user) = user else { continue };
             let standings = players.entry(user.to_string()).or_default();
-            scoring.count(&result, Seat(seat), standings.entry((*challenge).to_owned()).or_default());
+            scoring.count(&result, Seat(seat), standings.entry(result.board.to_string()).or_default());
         }
     }
     players
@@ -65,7 +75,7 @@ fn check(player: &str, board: &Board, expected: Expect) {
 }
 
 fn psi(strategy: &'static str) -> Board {
-    Board::Of { challenge: "psi".to_owned(), strategy }
+    Board::Of { challenge: "psi".to_owned(), id: id_of("psi"), strategy }
 }
 
 #[test]
@@ -156,7 +166,7 @@ fn the_global_average_weighs_types_alike() {
     // Security (1/3 + 0) / 2, utility (2/3 + 1/4) / 2.
     check(
         "ada",
-        &Board::Global,
+        &global(),
         expect![[r#"
             4 games
             global-average:security 0.1667 [-0.609, 0.725]
@@ -165,7 +175,7 @@ fn the_global_average_weighs_types_alike() {
     );
     check(
         "bob",
-        &Board::Global,
+        &global(),
         expect![[r#"
             3 games
             global-average:security 0.0000 [-0.707, 0.707]
@@ -178,14 +188,14 @@ fn the_global_average_weighs_types_alike() {
 fn a_strategy_that_a_type_does_not_have_has_no_board() {
     check(
         "ada",
-        &Board::Of { challenge: "chess".to_owned(), strategy: "win-rate" },
+        &Board::Of { challenge: "chess".to_owned(), id: id_of("chess"), strategy: "win-rate" },
         expect![[r#"
         not on it
     "#]],
     );
     check(
         "ada",
-        &Board::Of { challenge: "go".to_owned(), strategy: "average" },
+        &Board::Of { challenge: "go".to_owned(), id: id_of("go"), strategy: "average" },
         expect![[r#"
         not on it
     "#]],
@@ -201,7 +211,7 @@ fn orders_are_of_the_boards_own_metrics() {
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility:low")), Some(("win-rate:utility", true)));
     assert_eq!(order(&psi("win-rate"), Some("average:utility")), None);
     // What is for every challenge is for one that the settings don't name, and nothing else is.
-    let go = |strategy| Board::Of { challenge: "go".to_owned(), strategy };
+    let go = |strategy| Board::Of { challenge: "go".to_owned(), id: id_of("go"), strategy };
     assert_eq!(order(&go("average"), None), Some(("average:security", true)));
     assert_eq!(order(&go("win-rate"), None), None);
 }
@@ -230,7 +240,7 @@ fn a_strategy_that_is_named_twice_counts_once() {
     let names = ["average", "win-rate", "average"].map(str::to_owned);
     let scoring = Scoring::new(&names, [("psi", &names[..])], None, None).expect("these strategies exist");
     let players = count(&scoring, &SEASON[..1]);
-    assert_eq!(players["ada"]["psi"]["average"].games, 1);
+    assert_eq!(players["ada"][id_of("psi").as_str()]["average"].games, 1);
 }
 
 #[test]
@@ -250,7 +260,13 @@ fn a_challenge_that_the_settings_do_not_name_is_scored_by_what_is_for_every_chal
     assert_eq!(names("chess"), ["average"]);
     let played = [Played("a-folder", &["ada", "bob"], &[(1.0, 1.0), (0.0, 0.0)], &[])];
     let players = count(&scoring, &played);
-    assert_eq!(scoring.entry(&Board::Global, &players["ada"]).expect("a global entry").games_played, 1);
+    assert_eq!(
+        scoring
+            .entry(&Board::Global(["a-folder", "psi", "chess"].map(id_of).into()), &players["ada"])
+            .expect("a global entry")
+            .games_played,
+        1
+    );
     let without = Scoring::new(&[], [("psi", &["win-rate".to_owned()][..])], None, None).expect("it exists");
     assert_eq!(without.strategies("a-folder").count(), 0);
     assert_ne!(scoring.describe(), Scoring::new(&[], [], None, None).expect("nothing").describe());

@@ -90,6 +90,7 @@ impl Game {
             id: id(0).parse().unwrap(),
             challenge: challenge.id().to_owned(),
             script: None,
+            rated: None,
             created_at: Timestamp(0),
             seed: Some(Seed::from_number(seed)),
             options: challenge.resolve(wishes.as_object().unwrap_or(&Map::new())).unwrap(),

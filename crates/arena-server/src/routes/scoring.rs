@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::{Board, GLOBAL_AVERAGE, Metric, MetricFormat, Order, ScoringEntry, UserProfile, strategies};
+use arena_store::BoardFacts;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -61,15 +62,18 @@ impl From<(UserProfile, ScoringEntry)> for Row {
                 ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288)."))),
         (status = 400, description = "`INVALID_SORT`: the board has no such metric.")))]
 pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let boards = if arena.engine.scoring().has_global() { vec![Board::Global] } else { Vec::new() };
+    let boards = if arena.engine.scoring().has_global() { vec![arena.engine.global_board()] } else { Vec::new() };
     let board = orders(&arena, boards, request.query.get("sort"))?.pop();
     rows::list(arena, &request, board.map(|(board, order)| Source::Board(board, order))).await
 }
 
-/// The boards of one challenge type, or with `strategy` one of them.
+/// The leaderboards of one challenge type. Games count on its main board if they are played with the arena's options, by the rules and
+/// after the prompt of today; `board` names another one.
 #[utoipa::path(get, path = "/api/scoring/{name}", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type.", example = "psi"),
-        ("strategy" = Option<String>, Query, description = "This board only.", example = "average"), Sorted, Part),
+        ("strategy" = Option<String>, Query, description = "The leaderboard by this strategy only.", example = "average"),
+        ("board" = Option<String>, Query, description = "Another board than the main one, by its id.",
+            example = "0123456789abcdef"), Sorted, Part),
     responses((status = 200, body = BTreeMap<String, Vec<Row>>,
             description = "By strategy, in the order of the arena's settings: all players of each board, unless there is a `limit`.",
             headers(("x-total-count" = u64, description = "Players on all pages of the longest board."),
@@ -77,7 +81,9 @@ pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> Api
         (status = 400, description = "
             `INVALID_SORT`: none of the boards has such a metric.
             `UNKNOWN_STRATEGY`: the challenge type isn't scored by it."),
-        (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
+        (status = 404, description = "
+            `BOARD_NOT_FOUND`: the challenge type has no such board.
+            `CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");
     if !arena.engine.challenges().contains_key(challenge) {
@@ -86,11 +92,20 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
     let strategies: Vec<&'static str> =
         arena.engine.scoring().strategies(challenge).map(|strategy| strategy.name()).collect();
     let wanted = request.query.get("strategy");
-    let boards: Vec<Board> = strategies
-        .iter()
-        .filter(|strategy| wanted.is_none_or(|wanted| wanted == **strategy))
-        .map(|strategy| Board::Of { challenge: challenge.to_owned(), strategy })
-        .collect();
+    let all = match request.query.get("board") {
+        None => arena.engine.main_boards(challenge),
+        Some(id) => {
+            let known = arena.engine.list_boards(challenge).await?;
+            let found = known.iter().find(|board| board.id.as_str() == id);
+            let missing = || ApiError::not_found("BOARD_NOT_FOUND", "Unknown board");
+            arena.engine.boards_by_strategy(challenge, &found.ok_or_else(missing)?.id)
+        }
+    };
+    let is_wanted = |board: &Board| match board {
+        Board::Of { strategy, .. } => wanted.is_none_or(|wanted| wanted == *strategy),
+        Board::Global(_) => false,
+    };
+    let boards: Vec<Board> = all.into_iter().filter(is_wanted).collect();
     if let (Some(wanted), true) = (wanted, boards.is_empty()) {
         let text = format!("{challenge} isn't scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
         return Err(ApiError::bad_request("UNKNOWN_STRATEGY", text));
@@ -98,7 +113,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
     let boards = orders(&arena, boards, request.query.get("sort"))?;
     let named = boards.into_iter().filter_map(|(board, order)| match board {
         Board::Of { strategy, .. } => Some((strategy, Source::Board(board, order))),
-        Board::Global => None,
+        Board::Global(_) => None,
     });
     rows::lists(arena, &request, named.collect()).await
 }
@@ -185,7 +200,7 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
         strategies.push(StrategyShown {
             name: GLOBAL_AVERAGE,
             scope: Scope::Global,
-            metrics: shown(scoring.metrics(&Board::Global)),
+            metrics: shown(scoring.metrics(&arena.engine.global_board())),
             challenges: counted(source),
             source: Some(source),
         });
@@ -197,20 +212,55 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
 pub(super) fn sorts(arena: &Arena, global: bool) -> Vec<String> {
     let scoring = arena.engine.scoring();
     let boards: Vec<Board> = if global {
-        vec![Board::Global]
+        vec![arena.engine.global_board()]
     } else {
-        let types = arena.engine.challenges();
-        let of = |challenge: &String| {
-            let challenge = challenge.clone();
-            scoring
-                .strategies(&challenge)
-                .map(move |strategy| Board::Of { challenge: challenge.clone(), strategy: strategy.name() })
-        };
-        types.keys().flat_map(of).collect()
+        arena.engine.challenges().keys().flat_map(|challenge| arena.engine.main_boards(challenge)).collect()
     };
     let keys: BTreeSet<&str> =
         boards.iter().flat_map(|board| scoring.metrics(board)).map(|metric| metric.key).collect();
     keys.into_iter().flat_map(|key| [key.to_owned(), format!("{key}:low")]).collect()
+}
+
+/// A board of a challenge type: the games that count together.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Board)]
+struct BoardRow {
+    /// What `board` takes.
+    id: String,
+    /// True of the board for games that are played as this arena offers them now.
+    main: bool,
+    /// The options of its games.
+    #[schema(value_type = Object)]
+    options: serde_json::Value,
+    /// The version of its rules; of a script the hash of its files.
+    rules_version: String,
+    /// SHA-256 of its prompt; not there of games that are older than boards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_sha256: Option<String>,
+}
+
+/// The boards of one challenge type on which games have counted.
+#[utoipa::path(get, path = "/api/scoring/{name}/boards", tag = "scoring",
+    params(("name" = String, Path, description = "The challenge type.", example = "psi")),
+    responses((status = 200, body = [BoardRow], description = "The main board first."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
+pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> ApiResult {
+    let challenge = request.param("name");
+    if !arena.engine.challenges().contains_key(challenge) {
+        return Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Unknown challenge type"));
+    }
+    let main = arena.engine.main_board(challenge);
+    let row = |board: BoardFacts| BoardRow {
+        main: main.as_ref() == Some(&board.id),
+        id: board.id.to_string(),
+        options: board.options,
+        rules_version: board.terms.rules,
+        prompt_sha256: board.terms.prompt,
+    };
+    let mut rows: Vec<BoardRow> = arena.engine.list_boards(challenge).await?.into_iter().map(row).collect();
+    rows.sort_by(|a, b| (b.main, &a.id).cmp(&(a.main, &b.id)));
+    Ok(json(to_text(&rows)))
 }
 
 /// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.

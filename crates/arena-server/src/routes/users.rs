@@ -102,7 +102,7 @@ struct Standing {
     entry: ScoringEntry,
 }
 
-/// How a user did, on every board.
+/// How a user did on the main boards: those of games that are played as this arena offers them.
 #[utoipa::path(get, path = "/api/users/{userId}/scores", tag = "users",
     params(("userId" = String, Path, description = "The user. An unknown one has no scores.", example = "ada")),
     responses((status = 200, body = Scores, description = "Its standings.")))]
@@ -114,14 +114,17 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
     let standing =
         |board: &Board| scoring.entry(board, &standings).map(|entry| Standing { player_id: id.clone(), entry });
     let of_type = |challenge: &String| -> BTreeMap<&'static str, Standing> {
-        let boards = scoring.strategies(challenge).map(|strategy| strategy.name());
-        boards
-            .filter_map(|strategy| Some((strategy, standing(&Board::Of { challenge: challenge.clone(), strategy })?)))
-            .collect()
+        let boards = arena.engine.main_boards(challenge).into_iter();
+        let by_strategy = boards.filter_map(|board| match &board {
+            Board::Of { strategy, .. } => Some((*strategy, standing(&board)?)),
+            Board::Global(_) => None,
+        });
+        by_strategy.collect()
     };
-    let challenges = standings.keys().map(|challenge| (challenge.clone(), of_type(challenge)));
+    let hosted = arena.engine.challenges();
+    let challenges = hosted.keys().map(|challenge| (challenge.clone(), of_type(challenge)));
     Ok(json(to_text(&Scores {
-        global: standing(&Board::Global),
+        global: standing(&arena.engine.global_board()),
         challenges: challenges.filter(|(_, boards)| !boards.is_empty()).collect(),
     })))
 }

@@ -59,6 +59,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let sessions =
         read_list(&arena, &SessionFilter { challenge: Some(name.to_owned()), status }, offset, limit).await?;
     let boards = boards(&arena, name, visit.query.get("sort")).await?;
+    let main = arena.engine.main_board(name);
+    let others = arena.engine.list_boards(name).await?.iter().filter(|board| main.as_ref() != Some(&board.id)).count();
     let body = html! {
         div.intro {
             h1 { (metadata.name) " " code { (name) } }
@@ -99,6 +101,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section id="boards" {
             h2 { "Leaderboards" }
             @if boards.is_empty() { p.empty { "Nobody has played this to its end yet." } }
+            @if others > 0 {
+                p { "Games with earlier options, rules or prompts keep their own " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
+            }
             @for (strategy, board) in &boards {
                 h3 { (strategy) }
                 (board.both(&format!("{name}: {strategy}"), &path, &visit.query))
@@ -112,11 +117,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
 /// The boards that somebody is on, by the names of their strategies. `sort` is for the one that has such a metric.
 async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec<(&'static str, Leaderboard)>> {
     let scoring = arena.engine.scoring();
-    let all: Vec<(&'static str, Board)> = scoring
-        .strategies(name)
-        .map(|strategy| strategy.name())
-        .map(|strategy| (strategy, Board::Of { challenge: name.to_owned(), strategy }))
-        .collect();
+    let of_strategy = |board: Board| match &board {
+        Board::Of { strategy, .. } => Some((*strategy, board)),
+        Board::Global(_) => None,
+    };
+    let all: Vec<(&'static str, Board)> = arena.engine.main_boards(name).into_iter().filter_map(of_strategy).collect();
     // Says so if none of them has it.
     crate::routes::orders(arena, all.iter().map(|(_, board)| board.clone()).collect(), sort)?;
     let mut boards = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{Board, GameResult, Score, Seat, Session, Standings, UserId, UserProfile};
+use arena_model::{GameResult, Score, Seat, Session, Standings, UserId, UserProfile};
 use arena_report::{Course, Curve, Estimate, Interval, Picture, number_of, over_time};
 use maud::{Markup, html};
 
@@ -57,12 +57,8 @@ impl History {
     pub(super) fn picture(&self, arena: &Arena, user: &UserId) -> Option<Picture> {
         let scoring = arena.engine.scoring();
         let board = match scoring.has_global() {
-            true => Board::Global,
-            false => {
-                let challenge = self.results(user).last()?.0.challenge.to_owned();
-                let strategy = scoring.strategies(&challenge).next()?.name();
-                Board::Of { challenge, strategy }
-            }
+            true => arena.engine.global_board(),
+            false => arena.engine.main_boards(self.results(user).last()?.0.challenge).into_iter().next()?,
         };
         let metrics = scoring.metrics(&board);
         let mut curves: Vec<(&str, Curve)> = [":security", ":utility"]
@@ -72,7 +68,7 @@ impl History {
             .collect();
         let mut standings = Standings::new();
         for (result, seat) in self.results(user) {
-            scoring.count(&result, Seat(seat), standings.entry(result.challenge.to_owned()).or_default());
+            scoring.count(&result, Seat(seat), standings.entry(result.board.to_string()).or_default());
             let Some(entry) = scoring.entry(&board, &standings) else { continue };
             for (key, curve) in &mut curves {
                 let Some(value) = entry.metrics.get(key).copied().filter(|value| value.is_finite()) else { continue };

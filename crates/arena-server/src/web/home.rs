@@ -163,11 +163,8 @@ fn players(query: &Query) -> Markup {
 pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> {
     let scoring = arena.engine.scoring();
     match challenge {
-        None => scoring.has_global().then_some(Board::Global),
-        Some(challenge) => {
-            let strategy = scoring.strategies(challenge).next()?.name();
-            Some(Board::Of { challenge: challenge.to_owned(), strategy })
-        }
+        None => scoring.has_global().then(|| arena.engine.global_board()),
+        Some(challenge) => arena.engine.main_boards(challenge).into_iter().next(),
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Seen {
     pub(super) invites: Vec<String>,
     pub(super) state: Standing,
     pub(super) seed_commitment: Option<String>,
+    /// True if the game counts on a board.
+    pub(super) rated: bool,
     pub(super) options: Value,
     pub(super) seed: Option<String>,
 }

@@ -394,6 +394,9 @@ fn usage(session: &Seen) -> Markup {
 pub(super) fn deal(session: &Seen) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
+        @if !session.rated {
+            p.soft { "Unrated: its options aren't those of this arena, so it counts on no leaderboard." }
+        }
         @if session.seed_commitment.is_some() || options.is_some() {
             details.deal {
                 summary { "Seed and options" }

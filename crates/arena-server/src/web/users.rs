@@ -32,12 +32,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let sessions = SessionTable::of(&arena, played).await?;
     let standings = engine.find_standings(&id).await?.unwrap_or_default();
     let scoring = engine.scoring();
-    let of_types = standings.keys().flat_map(|challenge| {
-        scoring
-            .strategies(challenge)
-            .map(|strategy| Board::Of { challenge: challenge.clone(), strategy: strategy.name() })
-    });
-    let boards: Vec<_> = [Board::Global]
+    let hosted = engine.challenges();
+    let of_types = hosted.keys().flat_map(|challenge| engine.main_boards(challenge));
+    let boards: Vec<_> = [engine.global_board()]
         .into_iter()
         .chain(of_types)
         .filter_map(|board| Some((scoring.entry(&board, &standings)?, board)))
@@ -66,7 +63,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                         @for (entry, board) in &boards {
                             @for metric in scoring.metrics(board) {
                                 tr {
-                                    td { @match board { Board::Global => "all", Board::Of { challenge, .. } => a href={ "/challenges/" (challenge) "#boards" } { (challenge) } } }
+                                    td { @match board { Board::Global(_) => "all", Board::Of { challenge, .. } => a href={ "/challenges/" (challenge) "#boards" } { (challenge) } } }
                                     td { (metric.label) @if let Board::Of { strategy, .. } = board { " " small { (strategy) } } }
                                     td.number { (entry.metrics.get(metric.key).map_or_else(|| "–".to_owned(), |value| number_of(*value))) }
                                     td.number { (entry.intervals.get(metric.key).map_or_else(|| "–".to_owned(), |[low, high]| format!("{} … {}", number_of(*low), number_of(*high)))) }

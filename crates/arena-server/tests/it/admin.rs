@@ -633,7 +633,19 @@ fn an_answer_of_the_reference_can_be_imported() {
     let said = messages(&office.client.get(&format!("/api/chat/sync?channel={}", id(2))));
     let said: Vec<_> = said.iter().map(|message| (message["index"].clone(), message["content"].clone())).collect();
     assert_eq!(said, [(json!(1), json!("first")), (json!(2), json!("second"))]);
-    let attack = office.client.get("/api/scoring/psi?strategy=red-team&sort=red-team:attack").ok();
+    // Nobody knows by which rules and after which prompt they were played, so they have a board of their own.
+    assert_eq!(office.client.get("/api/scoring/psi?strategy=red-team").ok()["red-team"], json!([]));
+    let boards = office.client.get("/api/scoring/psi/boards").ok();
+    let board = &boards[0];
+    assert_eq!(
+        (boards.as_array().map(Vec::len), &board["main"], &board["options"]),
+        (Some(1), &json!(false), &json!({}))
+    );
+    let path = format!(
+        "/api/scoring/psi?strategy=red-team&sort=red-team:attack&board={}",
+        board["id"].as_str().expect("an id")
+    );
+    let attack = office.client.get(&path).ok();
     let leader = &attack["red-team"][0];
     assert_eq!(
         (&leader["playerId"], &leader["gamesPlayed"], &leader["username"]),

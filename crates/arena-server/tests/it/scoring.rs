@@ -118,6 +118,59 @@ fn strategies_are_listed_with_what_their_metrics_mean() {
 }
 
 #[test]
+fn a_game_with_options_of_its_own_counts_on_no_board() {
+    let host = Host::start();
+    let client = host.client();
+    // One person at both seats of a game that can't be lost.
+    let easy = json!({ "options": { "range": [1, 8], "setSize": 1, "intersectionSize": 1 } });
+    let created = client.post("/api/challenges/psi", &easy).ok();
+    assert_eq!((&created["rated"], &created["board"]), (&json!(false), &Value::Null));
+    let session = created["id"].as_str().expect("an id").to_owned();
+    let invites: Vec<String> = serde_json::from_value(created["invites"].clone()).expect("invites");
+    for (invite, user) in invites.iter().zip(["mallory", "friend"]) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    for invite in &invites {
+        let own = set(&client, &session, invite);
+        client.act(&session, invite, "guess", &own[0].to_string()).ok();
+    }
+    let ended = client.get(&format!("/api/challenges?id={session}")).ok();
+    assert!(ended["challenges"].as_array().is_some_and(|list| !list.is_empty()), "{ended}");
+    for path in ["/api/scoring", "/api/scoring/psi?strategy=average"] {
+        let answer = client.get(path).ok();
+        assert!(!answer.to_string().contains("mallory"), "{path}: {answer}");
+    }
+    assert_eq!(client.get("/api/users/mallory/scores").ok(), json!({ "global": null, "challenges": {} }));
+    assert_eq!(client.get("/api/scoring/psi/boards").ok(), json!([]));
+    let page = client.get(&format!("/sessions/{session}"));
+    assert!(page.text().contains("Unrated"), "the page says so");
+
+    // With the arena's own options, spelled out or not, it counts.
+    play(&client, ["ada", "bob"], [Play::Finds, Play::Misses]);
+    let spelled = client.post("/api/challenges/psi", &json!({ "options": created_options(&client) })).ok();
+    assert_eq!(spelled["rated"], json!(true));
+    let boards = client.get("/api/scoring/psi/boards").ok();
+    let board = &boards[0];
+    assert_eq!((boards.as_array().map(Vec::len), &board["main"]), (Some(1), &json!(true)), "{boards}");
+    assert_eq!((&board["id"], &board["rulesVersion"]), (&spelled["board"], &spelled["rulesVersion"]));
+    assert_eq!(board["promptSha256"].as_str().map(str::len), Some(64));
+    let path = format!("/api/scoring/psi?strategy=average&board={}", board["id"].as_str().expect("an id"));
+    assert_eq!(client.get(&path).ok(), client.get("/api/scoring/psi?strategy=average").ok());
+    assert_eq!(client.get("/api/scoring/psi?board=0123456789abcdef").status, 404);
+    assert_eq!(client.get("/api/scoring/nothing/boards").status, 404);
+}
+
+/// The options with which sessions of PSI are created here.
+fn created_options(client: &Client) -> Value {
+    let (session, _) = client.create("psi");
+    let listed = client.get("/api/challenges/psi").ok();
+    let all = listed["challenges"].as_array().expect("a list");
+    let own = all.iter().find(|one| one["id"] == session.as_str()).expect("it is listed");
+    let chosen = ["range", "setSize", "intersectionSize"].map(|name| (name.to_owned(), own["options"][name].clone()));
+    Value::Object(chosen.into_iter().collect())
+}
+
+#[test]
 fn a_scripted_season_gives_the_numbers_computed_by_hand() {
     let host = Host::start();
     let client = host.client();

@@ -15,8 +15,8 @@ use super::text::{decode, encode};
 use crate::counts::{BLOCK, Counts, Delta};
 use crate::job::Effects;
 use crate::rows::{
-    Columns, attributions_text, category_text, channel_number, codes_text, ending_text, players_text, seed_bytes,
-    to_json, usage_text,
+    Columns, attributions_text, category_text, channel_number, codes_text, ending_text, players_text, rated_text,
+    seed_bytes, to_json, usage_text,
 };
 use crate::standings::{Career, Counting, read_standings};
 use crate::{CommitError, StoreError, StoredAnswer};
@@ -397,6 +397,7 @@ async fn write_plan(
     let invites = column(plan, |session| codes_text(&session.facts.invites));
     let script = column(plan, |session| session.facts.script.map(|script| script.to_string()));
     let state = column(plan, |session| session.state.as_str());
+    let rated = column(plan, |session| rated_text(session.facts.rated.as_ref()));
     let imported: Vec<Option<i64>> =
         plan.created.iter().map(|(_, _, import)| import.map(|import| import.0.cast_signed())).collect();
 
@@ -425,6 +426,10 @@ async fn write_plan(
     let standings: Vec<String> = plan.careers().map(|(_, career)| to_json(&career.standings)).collect();
     let (ending, ended): (Vec<i64>, Vec<i64>) = plan.endings.iter().copied().unzip();
 
+    let board: Vec<&str> = plan.boards.keys().map(|board| board.as_str()).collect();
+    let [board_type, board_options, board_rated] =
+        [0, 1, 2].map(|at| plan.boards.values().map(|row| row[at].as_str()).collect::<Vec<_>>());
+
     let removed: Vec<i64> = plan.removed.iter().map(|(no, _)| *no).collect();
     let removed_codes: Vec<String> =
         plan.removed.iter().flat_map(|(_, session)| session.facts.invites.iter().map(ToString::to_string)).collect();
@@ -438,7 +443,7 @@ async fn write_plan(
             &created.no, &created.status, &challenge, &created.version, &created.wake_at, &created_at, &created.ended_at,
             &created.ending, &created.category, &created.deadline, &id, &seed, &options, &invites, &created.announced,
             &created.players, &created.scores, &created.attributions, &state, &imported,
-            &created.usage, &script, &created.unattended,
+            &created.usage, &script, &created.unattended, &rated,
         ]),
         execute(client, &statements.update_sessions, updated.no.len(), [
             &updated.no, &before, &updated.status, &updated.version, &updated.wake_at, &updated.ended_at, &updated.ending,
@@ -460,6 +465,7 @@ async fn write_plan(
                 Some(_) => Ok(()),
             }
         },
+        execute(client, &statements.enter_boards, board.len(), [&board, &board_type, &board_options, &board_rated]),
         execute(client, &statements.delete_sessions, removed.len(), [&removed]),
         execute(client, &statements.delete_messages, removed.len(), [&removed]),
         execute(client, &statements.delete_invites, removed_codes.len(), [&removed_codes]),
@@ -486,12 +492,13 @@ async fn write_plan(
         },
         client.batch_execute("COMMIT"),
     );
-    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, turn, r14, counted, totalled, r17, commit) = results;
+    let (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, boards, r10, r11, r12, turn, r14, counted, totalled, r17, commit) =
+        results;
     let mut suspect = None;
     let mut noted = |added: Result<Option<&'static str>, Error>| added.map(|found| suspect = suspect.or(found));
     let (r15, r16) = (noted(counted), noted(totalled));
     let (waited, r13) = turn.map_or_else(|error| (Duration::ZERO, Err(error)), |waited| (waited, Ok(())));
-    Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17, commit])?;
+    Failure::of(vec![r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, boards, r10, r11, r12, r13, r14, r15, r16, r17, commit])?;
     Ok((waited, suspect))
 }
 

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use arena_model::{Scoring, Status};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
-use super::journal::NOW_MS;
+use super::journal::{NOW_MS, Place};
 use super::standings::{counted_by, follow_scoring};
 use super::url::DatabaseUrl;
 use crate::StoreError;
@@ -20,6 +20,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/postgres/0002_nodes.sql"),
     include_str!("../../migrations/postgres/0003_unattended.sql"),
     include_str!("../../migrations/postgres/0004_ids.sql"),
+    include_str!("../../migrations/postgres/0005_boards.sql"),
+    include_str!("../../migrations/postgres/0006_journal_marks.sql"),
 ];
 
 /// What arenas lock, together or alone: this number, and with it the hash of the schema's name, so that two arenas can be in one
@@ -41,21 +43,38 @@ const WAIT_FOR_LOCK: Duration = Duration::from_secs(10);
 /// How long whatever listens there has for a first answer.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
+/// Settings of a connection, by name. They are set when it has been made, since poolers refuse or drop what a connection asks for
+/// while it is made.
+pub(crate) type Settings = [(&'static str, &'static str)];
+
 /// What is set on connections that read. A statement that takes longer than any should is broken off; transactions that
 /// nobody goes on with don't keep others waiting. All that is read is found by an index, whatever a table's size was when the
 /// statement was planned: a look at the journal that read all of it took longer with each commit.
-pub(crate) const READING: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c default_transaction_read_only=on -c jit=off \
-     -c enable_seqscan=off";
+pub(crate) const READING: &Settings = &[
+    ("statement_timeout", "30s"),
+    ("idle_in_transaction_session_timeout", "60s"),
+    ("default_transaction_read_only", "on"),
+    ("jit", "off"),
+    ("enable_seqscan", "off"),
+];
 
 /// What is set on the one that writes. All that it runs finds its rows by keys, a batch of them at a time: plans that were
 /// made while tables were small must not read them whole when they are large. So each plan is made once, and for indexes.
-const WRITING: &str = "-c statement_timeout=20s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c jit=off \
-     -c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
+const WRITING: &Settings = &[
+    ("statement_timeout", "20s"),
+    ("lock_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "60s"),
+    ("jit", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
 
 /// What is set on it besides where others write too. Each statement has to see what was committed before it; and a node that stands
 /// still in the middle of a transaction is cut off before others have waited for its locks for long.
-const WRITING_BESIDE_OTHERS: &str =
-    " -c default_transaction_isolation=read\\ committed -c idle_in_transaction_session_timeout=5s";
+const WRITING_BESIDE_OTHERS: &Settings =
+    &[("default_transaction_isolation", "read committed"), ("idle_in_transaction_session_timeout", "5s")];
 
 /// What a failure on a connection means.
 pub(crate) fn failed(error: &tokio_postgres::Error) -> StoreError {
@@ -101,8 +120,8 @@ pub(crate) fn silent(database: &DatabaseUrl) -> StoreError {
     StoreError::Unreachable { database: database.to_string(), reason }
 }
 
-async fn connect(database: &DatabaseUrl, options: &str) -> Result<Client, StoreError> {
-    let (config, tls) = (database.config(options), database.tls()?);
+async fn connect(database: &DatabaseUrl, settings: &Settings) -> Result<Client, StoreError> {
+    let (config, tls) = (database.config(), database.tls()?);
     let connected = tokio::time::timeout(ANSWER_WITHIN, config.connect(tls)).await;
     let connected = connected.map_err(|_| silent(database))?;
     let (client, connection) = connected.map_err(|error| unreachable(database, &error))?;
@@ -111,7 +130,70 @@ async fn connect(database: &DatabaseUrl, options: &str) -> Result<Client, StoreE
             tracing::warn!(%error, "a connection to the database has ended: {}", reason(&error));
         }
     });
+    set(database, &client, settings).await?;
     Ok(client)
+}
+
+/// Sets what is to hold on a connection, and looks if it does.
+///
+/// # Errors
+/// [`StoreError::Refused`] if the database, or a pooler in front of it, doesn't take a setting.
+pub(crate) async fn set(database: &DatabaseUrl, client: &Client, settings: &Settings) -> Result<(), StoreError> {
+    let wanted = database.settings(settings);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let refuse = |reason: String| StoreError::Refused { database: database.to_string(), reason };
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    let set = |(name, value): &(String, String)| format!("set_config({}, {}, false)", quoted(name), quoted(value));
+    let show = |(name, _): &(String, String)| format!("current_setting({})", quoted(name));
+    let all = |each: &dyn Fn(&(String, String)) -> String| -> String {
+        format!("SELECT {}", wanted.iter().map(each).collect::<Vec<_>>().join(", "))
+    };
+    let ask = async |sql: String| match tokio::time::timeout(ANSWER_WITHIN, client.simple_query(&sql)).await {
+        Ok(Ok(said)) => Ok(values(&said)),
+        Ok(Err(error)) if error.as_db_error().is_some() => {
+            Err(refuse(format!("a setting is refused: {}", reason(&error))))
+        }
+        Ok(Err(error)) => Err(unreachable(database, &error)),
+        Err(_) => Err(silent(database)),
+    };
+    let (stated, held) = (ask(all(&set)).await?, ask(all(&show)).await?);
+    match wanted.iter().zip(stated.iter().zip(&held)).find(|(_, (stated, held))| stated != held) {
+        None => Ok(()),
+        Some(((name, _), _)) => Err(refuse(format!("{name} doesn't stay as it is set: {POOLER}"))),
+    }
+}
+
+/// What a pooler has to do.
+const POOLER: &str = "a pooler in front of the database has to keep sessions (PgBouncer: pool_mode = session)";
+
+/// The values of the one row of an answer.
+fn values(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
+    let row = said.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    row.map(|row| (0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect()).unwrap_or_default()
+}
+
+/// Looks if each connection has a session of its own, by which locks are held: a second one has to be another process of the
+/// database's.
+async fn check_sessions(database: &DatabaseUrl, client: &Client) -> Result<(), StoreError> {
+    let process = "SELECT pg_backend_pid()";
+    let second = connect(database, READING).await?;
+    // Plain queries, behind which nothing is on its way that would keep a session of the first busy.
+    let own = values(&client.simple_query(process).await?);
+    second.batch_execute("BEGIN").await?;
+    let other = values(&second.simple_query(process).await?);
+    second.batch_execute("COMMIT").await?;
+    match own == other {
+        false => Ok(()),
+        true => Err(StoreError::Refused {
+            database: database.to_string(),
+            reason: format!("two connections are one session of it: {POOLER}"),
+        }),
+    }
 }
 
 /// The connection that writes. As long as it lives, nobody else has the database but those who share it: the lock is its own, so
@@ -140,9 +222,9 @@ impl Access {
     }
 
     /// What is set on the connection that writes.
-    fn options(self) -> String {
-        let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { "" };
-        format!("{WRITING}{besides}")
+    fn settings(self) -> Vec<(&'static str, &'static str)> {
+        let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { &[] };
+        [WRITING, besides].concat()
     }
 }
 
@@ -152,8 +234,9 @@ impl Holder {
     /// # Errors
     /// If it can't be reached or used, another arena uses it, or a newer program made what is in it.
     pub(crate) async fn take(database: &DatabaseUrl) -> Result<Holder, StoreError> {
-        let client = connect(database, &Access::Alone.options()).await?;
+        let client = connect(database, &Access::Alone.settings()).await?;
         check_server(database, &client).await?;
+        check_sessions(database, &client).await?;
         lock(database, &client, Access::Alone).await?;
         migrate(&client).await?;
         let name = client
@@ -177,8 +260,9 @@ impl Holder {
         scoring: &Scoring,
         terms: &Terms,
     ) -> Result<(Holder, String), StoreError> {
-        let client = connect(database, &Access::Shared.options()).await?;
+        let client = connect(database, &Access::Shared.settings()).await?;
         check_server(database, &client).await?;
+        check_sessions(database, &client).await?;
         // One at a time, so that who finds nobody else is the first.
         if !wait_for(&client, "pg_try_advisory_lock", START_LOCK, WAIT_FOR_LOCK).await? {
             return Err(StoreError::Refused {
@@ -219,7 +303,7 @@ impl Holder {
         node: Option<&str>,
     ) -> Result<Holder, StoreError> {
         let access = Access::of(node);
-        let client = connect(database, &access.options()).await?;
+        let client = connect(database, &access.settings()).await?;
         let superseded = || StoreError::Superseded { database: database.to_string() };
         if holder_of(&client).await?.as_deref() != Some(name) {
             return Err(superseded());
@@ -411,7 +495,7 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
 pub(crate) async fn read_counts_and_place(
     client: &mut Client,
     suspicion: &Suspicion,
-) -> Result<(Counts, i64), StoreError> {
+) -> Result<(Counts, Place), StoreError> {
     // One state of the database for both.
     let snapshot = client
         .build_transaction()
@@ -419,7 +503,11 @@ pub(crate) async fn read_counts_and_place(
         .read_only(true)
         .start()
         .await?;
-    let place = snapshot.query_one("SELECT coalesce(max(n), 0) FROM journal", &[]).await?.try_get(0)?;
+    let last = snapshot.query_opt("SELECT n, mark FROM journal ORDER BY n DESC LIMIT 1", &[]).await?;
+    let place = match last {
+        Some(row) => Place { n: row.try_get(0)?, mark: Some(row.try_get(1)?) },
+        None => Place::default(),
+    };
     let counts = read_counts(snapshot.client(), suspicion).await?;
     snapshot.commit().await?;
     Ok((counts, place))
@@ -559,10 +647,11 @@ statements! {
          (SELECT code FROM invites i WHERE i.made = right(w.code, 12) AND i.code = w.code LIMIT 1) f";
     insert_sessions: "INSERT INTO sessions (no, status, type, version, wake_at, created_at, ended_at, ending, category,
              deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage, script,
-             unattended)
+             unattended, rated)
          SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[],
              $9::text[], $10::int8[], $11::text[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[],
-             $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[], $22::text[], $23::int8[])";
+             $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[], $22::text[], $23::int8[],
+             $24::text[])";
     update_sessions: "UPDATE sessions s SET status = u.status, version = u.version, wake_at = u.wake_at,
              ended_at = u.ended_at, ending = u.ending, category = u.category, deadline = u.deadline,
              announced = u.announced, players = u.players, scores = u.scores, attributions = u.attributions,
@@ -585,6 +674,9 @@ statements! {
          SELECT user_no, 0, session, standings FROM unnest($1::int8[], $2::int8[], $3::text[])
              AS u (user_no, session, standings)
          ON CONFLICT (user_no, n) DO UPDATE SET session = excluded.session, standings = excluded.standings";
+    /// In one order for all, so that no two nodes wait for each other.
+    enter_boards: "INSERT INTO boards (id, type, options, rated)
+         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ORDER BY 1 ON CONFLICT DO NOTHING";
     insert_endings: "INSERT INTO endings (n, session) SELECT * FROM unnest($1::int8[], $2::int8[])";
     delete_sessions: "DELETE FROM sessions WHERE no = ANY($1)";
     delete_messages: "DELETE FROM messages WHERE session = ANY($1)";

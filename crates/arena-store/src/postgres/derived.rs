@@ -9,11 +9,12 @@ use arena_model::UserId;
 use futures_util::{FutureExt, TryStreamExt};
 use tokio_postgres::Client;
 
-use super::standings::{recount, write_career};
+use super::standings::{boards_played, mend_boards, recount, write_career};
 use super::text::{decode, encode};
 use super::users::{SNAPSHOT, user_no};
 use super::writer::{WriteError, Writing};
 use super::{PostgresStore, place};
+use crate::boards::{ALL_BOARDS, is_right};
 use crate::derived::{
     ENDED_PLAYERS, Histories, MEND_COUNTS, MEND_ENDINGS, MEND_TOTALS, PLAYERS, Suspicion, WRONG_COUNTS, WRONG_ENDINGS,
     WRONG_TOTALS, Wrong, key_of, pause_after, users_in,
@@ -78,6 +79,7 @@ impl PostgresStore {
             counts: is_wrong(client, WRONG_COUNTS).await?,
             totals: is_wrong(client, WRONG_TOTALS).await?,
             endings: is_wrong(client, WRONG_ENDINGS).await?,
+            boards: are_boards_wrong(client).await?,
             users: histories.wrong(),
         };
         snapshot.commit().await?;
@@ -87,6 +89,12 @@ impl PostgresStore {
 
 async fn is_wrong(client: &Client, sql: &str) -> Result<bool, StoreError> {
     Ok(client.query_one(sql, &[]).await?.integer(0)? != 0)
+}
+
+async fn are_boards_wrong(client: &Client) -> Result<bool, StoreError> {
+    let mut played = boards_played(client).await?;
+    let stored = client.query(ALL_BOARDS, &[]).await?;
+    Ok(!stored.iter().all(|row| is_right(row, &mut played)) || !played.is_empty())
 }
 
 /// Makes what is wrong again.
@@ -99,6 +107,9 @@ async fn mend(writing: &mut Writing, wrong: Wrong) -> Result<(), WriteError> {
     writing.take_turn().await?;
     run(writing, wrong.counts, MEND_COUNTS).await?;
     run(writing, wrong.endings, MEND_ENDINGS).await?;
+    if wrong.boards {
+        mend_boards(writing.client()).await?;
+    }
     if wrong.endings && writing.is_shared() {
         let next = "SELECT setval('ending_numbers', (SELECT coalesce(max(n), 0) + 1 FROM endings), false)";
         writing.client().batch_execute(next).await?;

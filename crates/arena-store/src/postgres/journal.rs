@@ -91,11 +91,19 @@ pub(crate) async fn write(holder: &Holder, sharing: &Sharing, news: &News, delta
     holder.client.execute(&sharing.insert_journal, &row).await.map(drop)
 }
 
-/// What is read with each look: who has the database, what time it is there, and the journal behind a number.
+/// A place in the journal: the number and the identity of an entry. No identity where there is no entry yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) n: i64,
+    pub(crate) mark: Option<String>,
+}
+
+/// Reads who has the database, the time there, the entry at a number, the last number, and the journal behind the first number.
 pub(crate) fn look() -> String {
     format!(
-        "SELECT (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, j.*
-         FROM (VALUES (1)) AS once LEFT JOIN (SELECT n, node, changed, hidden, users, counts, administration FROM journal
+        "SELECT (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, (SELECT mark FROM journal WHERE n = $1),
+             (SELECT coalesce(max(n), 0) FROM journal), j.*
+         FROM (VALUES (1)) AS once LEFT JOIN (SELECT n, node, changed, hidden, users, counts, administration, mark FROM journal
              WHERE n > $1 ORDER BY n LIMIT {PAGE}) j ON true ORDER BY j.n"
     )
 }
@@ -109,6 +117,10 @@ pub(crate) struct Look {
     pub(crate) holder: Option<String>,
     /// The database's time.
     pub(crate) now_ms: i64,
+    /// The identity of the entry at the number behind which was looked.
+    seen: Option<String>,
+    /// The last number.
+    last: i64,
     pub(crate) entries: Vec<Entry>,
     /// Whether there may be more behind the last one.
     pub(crate) is_full: bool,
@@ -118,6 +130,7 @@ pub(crate) struct Look {
 pub(crate) struct Entry {
     pub(crate) n: i64,
     pub(crate) node: String,
+    pub(crate) mark: String,
     pub(crate) news: News,
     pub(crate) delta: Delta,
 }
@@ -128,11 +141,25 @@ impl Look {
             rows.first().ok_or_else(|| StoreError::Database("a look at the journal found no row".to_owned()))?;
         let mut entries = Vec::new();
         for row in rows {
-            let Some(n) = row.integer_or_null(2)? else { continue };
+            let Some(n) = row.integer_or_null(4)? else { continue };
             entries.push(Entry::read(n, row)?);
         }
         let is_full = rows.len() as i64 >= PAGE;
-        Ok(Look { holder: first.text_or_null(0)?.map(str::to_owned), now_ms: first.integer(1)?, entries, is_full })
+        let text = |column: usize| -> Result<_, StoreError> { Ok(first.text_or_null(column)?.map(str::to_owned)) };
+        let (holder, now_ms, seen, last) = (text(0)?, first.integer(1)?, text(2)?, first.integer(3)?);
+        Ok(Look { holder, now_ms, seen, last, entries, is_full })
+    }
+
+    /// True if the entry at this place, which was read once, is another one now or was never written.
+    pub(crate) fn is_rewound(&self, place: &Place) -> bool {
+        let was_removed = self.seen.is_none() && self.last > place.n;
+        place.mark.is_some() && self.seen != place.mark && !was_removed
+    }
+
+    /// True if entries behind this place, or the one at it, have been removed for their age.
+    pub(crate) fn is_forgotten(&self, place: &Place) -> bool {
+        (place.mark.is_some() && self.seen.is_none())
+            || self.entries.first().is_some_and(|first| first.n != place.n + 1)
     }
 }
 
@@ -143,18 +170,18 @@ impl Entry {
             Ok(row.try_get::<_, Vec<String>>(column)?.into_iter().collect())
         };
         let counts: Vec<(i64, String, String, i64)> =
-            serde_json::from_str(row.text(7)?).map_err(|error| damaged(error.to_string()))?;
+            serde_json::from_str(row.text(9)?).map_err(|error| damaged(error.to_string()))?;
         let mut delta = Delta::default();
         for (block, challenge, status, n) in counts {
             let known = Status::from_wire(&status).ok_or_else(|| damaged(format!("unknown status {status}")))?;
             delta.sessions.insert((block, challenge, known), n);
         }
-        let users: Vec<i64> = row.try_get(6)?;
-        let (changed, hidden) = (names(4)?, names(5)?);
+        let users: Vec<i64> = row.try_get(8)?;
+        let (changed, hidden) = (names(6)?, names(7)?);
         let derived = changed.contains(DERIVED);
         let users = users.into_iter().collect();
-        let news = News { changed, hidden, users, administration: row.try_get(8)?, derived };
-        Ok(Entry { n, node: row.text(3)?.to_owned(), news, delta })
+        let news = News { changed, hidden, users, administration: row.try_get(10)?, derived };
+        Ok(Entry { n, node: row.text(5)?.to_owned(), mark: row.text(11)?.to_owned(), news, delta })
     }
 }
 

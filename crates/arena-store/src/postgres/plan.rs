@@ -6,12 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use arena_model::{Channel, ChatMessage, Ending, GameResult, Phase, Session, Status, UserId};
+use arena_model::{BoardId, Channel, ChatMessage, Ending, GameResult, Phase, Session, Status, UserId};
 
 use super::connection::Numbers;
 use super::journal::News;
 use super::text::encode;
 use crate::audit::AuditNo;
+use crate::boards::{self, BoardRow};
 use crate::import::{ImportedSession, Taken};
 use crate::job::Effects;
 use crate::rows::channel_number;
@@ -152,6 +153,8 @@ pub(crate) struct Plan<'b> {
     pub(crate) played: Vec<(i64, i64, i64)>,
     /// Place, session.
     pub(crate) endings: Vec<(i64, i64)>,
+    /// Boards on which games have counted.
+    pub(crate) boards: BTreeMap<BoardId, BoardRow>,
     /// What others are told of it, where there are any.
     pub(crate) news: News,
 }
@@ -171,6 +174,7 @@ impl<'b> Plan<'b> {
             users: Vec::new(),
             played: Vec::new(),
             endings: Vec::new(),
+            boards: BTreeMap::new(),
             news: News::default(),
         }
     }
@@ -308,6 +312,7 @@ impl<'b> Plan<'b> {
             self.effects.delta.add_total(&games_of(&session.facts.challenge), 1);
         }
         let result = GameResult::of(session);
+        self.boards.extend(result.as_ref().and_then(|_| boards::row_of(session)));
         for (seat, user) in players(session) {
             let known = self.known.users.entry(user.as_str().to_owned()).or_insert_with(|| {
                 self.numbers.user += 1;

@@ -4,12 +4,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
+    TimeoutType,
+};
 use parking_lot::RwLock;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::connection::{ANSWER_WITHIN, READING, failed, silent, unreachable};
+use super::connection::{ANSWER_WITHIN, READING, failed, set, silent, unreachable};
 use super::text::decode;
 use super::url::DatabaseUrl;
 use crate::StoreError;
@@ -57,8 +60,16 @@ impl Readers {
         patience: Duration,
     ) -> Result<Readers, StoreError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(database.config(READING), database.tls()?, config);
+        let manager = Manager::from_config(database.config(), database.tls()?, config);
+        let set_by = database.clone();
+        let settle = Hook::async_fn(move |client: &mut ClientWrapper, _| {
+            let database = set_by.clone();
+            Box::pin(async move {
+                set(&database, client, READING).await.map_err(|error| HookError::message(error.to_string()))
+            })
+        });
         let pool = Pool::builder(manager)
+            .post_create(settle)
             .max_size(connections)
             .wait_timeout(Some(WAIT))
             .create_timeout(Some(ANSWER_WITHIN))
@@ -80,6 +91,7 @@ impl Readers {
                 let all = self.pool.status().max_size;
                 StoreError::Database(format!("all {all} connections for reading are in use"))
             }
+            PoolError::PostCreateHook(HookError::Message(reason)) => StoreError::Database(reason.into_owned()),
             error => StoreError::Database(error.to_string()),
         })
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{GameResult, Scoring, Seat, UserId};
-use tokio_postgres::Client;
+use arena_model::{BoardId, GameResult, Scoring, Seat, UserId};
+use tokio_postgres::{Client, Error};
 
 use super::session_columns;
 use crate::StoreError;
+use crate::boards::{BoardRow, PLAYED_KINDS, row_of_kind};
 use crate::rows::{Columns, SESSION_COLUMNS, to_json};
 use crate::standings::{Career, PARTICIPANTS, games_of, read_or_pass_over, read_standings};
 
@@ -45,7 +46,7 @@ pub(crate) async fn recount(client: &Client, scoring: &Scoring, user: i64) -> Re
                 .map_err(|error| StoreError::damaged(session.facts.id, error))?;
             let Some(result) = GameResult::of(&session) else { continue };
             if let Some(seat) = result.users.iter().position(|user| *user == Some(&id)) {
-                let standing = career.standings.entry(result.challenge.to_owned()).or_default();
+                let standing = career.standings.entry(result.board.to_string()).or_default();
                 scoring.count(&result, Seat(seat), standing);
             }
         }
@@ -84,8 +85,26 @@ pub(crate) async fn follow_scoring(client: &Client, scoring: &Scoring) -> Result
         }
         client.batch_execute("COMMIT").await?;
     }
+    mend_boards(client).await?;
     let note = "INSERT INTO notes (name, value) VALUES ('scoring', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
     client.execute(note, &[&wanted]).await?;
+    Ok(())
+}
+
+/// The boards that the sessions make.
+pub(crate) async fn boards_played(client: &Client) -> Result<BTreeMap<BoardId, BoardRow>, Error> {
+    let rows = client.query(PLAYED_KINDS, &[]).await?;
+    Ok(rows.iter().filter_map(row_of_kind).collect())
+}
+
+/// Makes the table of boards again.
+pub(crate) async fn mend_boards(client: &Client) -> Result<(), Error> {
+    let boards = boards_played(client).await?;
+    client.execute("DELETE FROM boards", &[]).await?;
+    for (id, [challenge, options, rated]) in &boards {
+        let sql = "INSERT INTO boards (id, type, options, rated) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        client.execute(sql, &[&id.as_str(), challenge, options, rated]).await?;
+    }
     Ok(())
 }
 

@@ -31,6 +31,8 @@ const LOST_AFTER: Duration = Duration::from_secs(15);
 #[derive(Clone, PartialEq)]
 pub struct DatabaseUrl {
     config: tokio_postgres::Config,
+    /// Settings of its `options`, which are set once a connection is made.
+    settings: Vec<(String, String)>,
     roots: Option<Vec<CertificateDer<'static>>>,
 }
 
@@ -74,13 +76,18 @@ impl FromStr for DatabaseUrl {
             // Else what is behind the first would be taken for the host, and be shown.
             return Err(refuse("it has more than one @: in a password it is written %40, and / is %2F"));
         }
-        let (mut mode, mut roots, mut kept) = (SslMode::Disable, None, Vec::new());
+        let (mut mode, mut roots, mut settings, mut kept) = (SslMode::Disable, None, Vec::new(), Vec::new());
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
                 Some(("sslmode", "disable")) => mode = SslMode::Disable,
                 Some(("sslmode", "require" | "verify-full")) => mode = SslMode::Require,
                 Some(("sslmode", _)) => return Err(refuse("sslmode can be disable, require or verify-full")),
                 Some(("sslrootcert", file)) => roots = Some(read_roots(&percent_decode_str(file).decode_utf8_lossy())?),
+                Some(("options", options)) => match read_settings(&percent_decode_str(options).decode_utf8_lossy()) {
+                    Some(own) => settings.extend(own),
+                    // Whatever else it is, the server may know it.
+                    None => kept.push(parameter),
+                },
                 _ => kept.push(parameter),
             }
         }
@@ -104,8 +111,36 @@ impl FromStr for DatabaseUrl {
             config.application_name("arena");
         }
         config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER);
-        Ok(DatabaseUrl { config, roots })
+        Ok(DatabaseUrl { config, settings, roots })
     }
+}
+
+/// The settings of an `options` parameter: `-c name=value` or `--name=value`, with a backslash before spaces of a value. None if there
+/// is anything else in it.
+fn read_settings(options: &str) -> Option<Vec<(String, String)>> {
+    let mut words = vec![String::new()];
+    let mut chars = options.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => words.last_mut()?.push(chars.next()?),
+            char if char.is_ascii_whitespace() => words.push(String::new()),
+            char => words.last_mut()?.push(char),
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    let mut settings = Vec::new();
+    while let Some(word) = words.next() {
+        let setting = match (word.strip_prefix("--"), word.strip_prefix("-c")) {
+            (Some(setting), _) => setting.to_owned(),
+            (None, Some("")) => words.next()?,
+            (None, Some(setting)) => setting.to_owned(),
+            (None, None) => return None,
+        };
+        let (name, value) = setting.split_once('=')?;
+        // As the server reads names given so.
+        settings.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Some(settings)
 }
 
 fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlError> {
@@ -116,13 +151,20 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
 }
 
 impl DatabaseUrl {
-    /// What the driver connects by, with options for the server in front of those of the URL.
-    pub(crate) fn config(&self, options: &str) -> tokio_postgres::Config {
-        let mut config = self.config.clone();
-        let own = config.get_options().unwrap_or_default();
-        let options = format!("{options} {own}");
-        config.options(options.trim());
-        config
+    /// What the driver connects by.
+    pub(crate) fn config(&self) -> tokio_postgres::Config {
+        self.config.clone()
+    }
+
+    /// What is to be set on a connection: `ours`, but for what the URL sets otherwise. Of a name that comes twice the last counts.
+    pub(crate) fn settings(&self, ours: &[(&str, &str)]) -> Vec<(String, String)> {
+        let ours = ours.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut all: Vec<(String, String)> = Vec::new();
+        for (name, value) in ours.chain(self.settings.iter().cloned()) {
+            all.retain(|(known, _)| *known != name);
+            all.push((name, value));
+        }
+        all
     }
 
     /// How connections are encrypted, if they are.
@@ -178,6 +220,30 @@ mod tests {
         check("postgresql://ada:secret@[::1]:6000/arena?sslmode=verify-full", expect!["arena at [::1]:6000 Require"]);
         check("postgres://ada@%2Frun%2Fpostgresql/arena", expect!["arena at /run/postgresql:5432 Disable"]);
         check("postgres://ada@localhost", expect!["ada at localhost:5432 Disable"]);
+    }
+
+    #[test]
+    fn options_of_a_url_are_settings_where_they_can_be() {
+        let check = |options: &str, expected: Option<&[(&str, &str)]>| {
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            assert_eq!(read_settings(options), expected.map(|all| all.iter().map(owned).collect()), "{options}");
+        };
+        check("-csearch_path=arena", Some(&[("search_path", "arena")]));
+        check(
+            "-c a=1  --work-mem=4MB -c b=two\\ words\\\\",
+            Some(&[("a", "1"), ("work_mem", "4MB"), ("b", "two words\\")]),
+        );
+        check("", Some(&[]));
+        for other in ["-c", "-c name", "-B 5", "name=1", "trailing\\"] {
+            check(other, None);
+        }
+        let url: DatabaseUrl = "postgres://a/arena?options=-cjit%3Don".parse().expect("a URL");
+        let set = url.settings(&[("jit", "off"), ("lock_timeout", "1s"), ("lock_timeout", "2s")]);
+        assert_eq!(
+            set,
+            [("lock_timeout", "2s"), ("jit", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        assert_eq!(url.config().get_options(), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::text::encode;
 use super::writer::{WriteError, Writing};
 use super::{PostgresStore, number, place, session_columns};
 use crate::audit::AuditEntry;
+use crate::boards::{BOARDS_OF, BoardFacts, read_board};
 use crate::ranking::{Ranked, RankingPage};
 use crate::rows::{Columns, read_session};
 use crate::standings::read_standings;
@@ -252,6 +253,11 @@ impl PostgresStore {
             }
         }
         Ok(places)
+    }
+
+    pub(crate) async fn list_boards(&self, challenge: &str) -> Result<Vec<BoardFacts>, StoreError> {
+        let rows = self.readers.query(&format!("{BOARDS_OF}$1"), &[&challenge]).await?;
+        Ok(rows.iter().filter_map(|row| read_board(challenge, row)).collect())
     }
 
     pub(crate) fn forget_idle_boards(&self) {

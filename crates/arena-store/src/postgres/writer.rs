@@ -6,7 +6,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_model::{ChatMessage, Scoring};
@@ -89,6 +89,8 @@ pub(crate) struct Mirror {
     pub(crate) suspicion: Arc<Suspicion>,
     /// The time of the last transaction that is durable.
     pub(crate) written: Written,
+    /// True from when an arena that has the database alone has connected again until it was told.
+    pub(crate) taken_again: Arc<AtomicBool>,
     /// Why this store can't be used any more, once that is so.
     pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
     /// How large the store is, as last looked.
@@ -103,6 +105,7 @@ impl Mirror {
             rankings: Arc::new(rankings),
             suspicion,
             written: Written::default(),
+            taken_again: Arc::default(),
             ended: Arc::default(),
             bytes: Arc::default(),
         }
@@ -492,6 +495,7 @@ impl State {
             let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
             *self.mirror.counts.write() = counts;
             self.mirror.rankings.forget_all();
+            self.mirror.taken_again.store(true, Ordering::SeqCst);
         }
         Ok(Arc::new(holder))
     }

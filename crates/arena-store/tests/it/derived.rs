@@ -41,6 +41,9 @@ const CHANGES: &[&str] = &[
     "UPDATE careers SET standings = '{' WHERE n = 0",
     "UPDATE careers SET standings = NULL WHERE n = 0",
     "UPDATE careers SET n = n + 5 WHERE n = 1",
+    "DELETE FROM boards",
+    "UPDATE boards SET options = '{}'",
+    "INSERT INTO boards (id, type, options, rated) VALUES ('0123456789abcdef', 'psi', '{}', '1'), ('x', 'psi', '', '')",
     "UPDATE careers SET session = 3 WHERE n = 1",
 ];
 
@@ -52,6 +55,9 @@ async fn shown(store: &Store) -> String {
     let all = SessionFilter::default();
     let page = store.list_sessions(&all, 0, 99).await.expect("readable");
     text += &format!("\n{} of {}, {} of them", page.items.len(), page.total, store.count_sessions(&all));
+    let mut boards = store.list_boards("psi").await.expect("readable");
+    boards.sort_by(|a, b| a.id.cmp(&b.id));
+    text += &format!("\n{boards:?}");
     let ended = store.list_ended(EndingNo::default(), 99).await.expect("readable");
     text += &format!("\n{:?}", ended.iter().map(|(_, _, session)| session.facts.id).collect::<Vec<_>>());
     text += &format!("\n{} run", store.list_running(None).await.expect("readable").len());

@@ -62,12 +62,16 @@ fn make_older(place: &Place) {
              CREATE TABLE older (code TEXT PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID;
              INSERT INTO older SELECT code, session FROM invites;
              DROP TABLE invites; ALTER TABLE older RENAME TO invites;
+             ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
+             ALTER TABLE league_seasons DROP COLUMN rules_version;
              PRAGMA user_version = 6"
         }
         Place::Schema(_) => {
             "DROP INDEX sessions_id; CREATE UNIQUE INDEX sessions_id ON sessions (id);
              ALTER TABLE invites DROP CONSTRAINT invites_pkey; ALTER TABLE invites DROP COLUMN made;
              ALTER TABLE invites ADD PRIMARY KEY (code);
+             ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
+             ALTER TABLE journal DROP COLUMN mark;
              UPDATE arena_schema SET version = 3"
         }
     });

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arena_model::{
-    Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Script, SeatUsage,
-    Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
+    BoardTerms, Channel, ChatMessage, Ending, GameCategory, InviteCode, Occupant, Party, Phase, Score, Scoring, Script,
+    SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
 };
 use arena_store::{
     AuditEntry, Change, Commit, CommitError, FolderLock, NewAnswer, SessionFilter, SessionNo, Store, StoreError,
@@ -30,6 +30,11 @@ fn uuid(n: u64) -> String {
     format!("00000000-0000-7000-8000-{n:012x}")
 }
 
+/// The terms of games by these rules.
+fn terms(rules: &str) -> BoardTerms {
+    BoardTerms::read(rules, Some(&"a".repeat(64))).expect("terms")
+}
+
 /// The `n`th session, fresh.
 fn session(n: u64) -> Session {
     let id: SessionId = uuid(n * 10).parse().expect("a UUID");
@@ -42,6 +47,7 @@ fn session(n: u64) -> Session {
             created_at: Timestamp(1000 + n as i64),
             seed: Some(Seed([n as u8; 32])),
             options: json!({ "setSize": 3 }),
+            rated: Some(terms("1")),
             invites: vec![invite(1), invite(2)],
         }),
         version: 1,

@@ -71,7 +71,32 @@ async fn what_cannot_be_a_store_is_refused_in_a_sentence() {
     let url = postgres.schema();
     drop(connect(&url).await.expect("it is free"));
     postgres.run_sql(&url, "UPDATE arena_schema SET version = 99");
-    check(&url, expect!["the store has schema 99, this program knows up to 4: it was made by a newer arena"]).await;
+    check(&url, expect!["the store has schema 99, this program knows up to 6: it was made by a newer arena"]).await;
+}
+
+#[tokio::test]
+async fn a_database_is_reached_through_a_pooler_that_keeps_sessions() {
+    let postgres = Postgres::shared();
+    let pooler = postgres.pooler("session");
+    // It refuses whatever a connection asks for in its first message, such as the schema that the URL names.
+    let url = pooler.through(postgres, &postgres.schema());
+    let store = connect(&url).await.expect("it keeps sessions");
+    create(&store, &session(1)).await;
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
+    store.find_next_due().await.expect("it is read through more connections");
+    store.check_writing().await.expect("it writes");
+    let taken = connect(&url).await.map(drop);
+    assert!(matches!(taken, Err(StoreError::Taken { .. })), "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_pooler_that_keeps_no_sessions_is_refused() {
+    let postgres = Postgres::shared();
+    let pooler = postgres.pooler("transaction");
+    let refused =
+        connect(&pooler.through(postgres, &postgres.url(""))).await.map(drop).expect_err("locks need sessions");
+    let said = refused.to_string();
+    assert!(said.contains("has to keep sessions (PgBouncer: pool_mode = session)"), "{said}");
 }
 
 #[tokio::test]

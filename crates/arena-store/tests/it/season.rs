@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use arena_model::{
-    Attribution, Board, Channel, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase, ProfileChange, Score, Scoring,
-    Seat, Session, Timestamp, UserId,
+    Attribution, Board, BoardId, BoardTerms, Channel, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase,
+    ProfileChange, Score, Scoring, Seat, Session, Timestamp, UserId,
 };
 use arena_store::{Change, Commit, CommitError, EndingNo, ProfileWrite, Recount, SessionNo, Store};
 use proptest::prelude::*;
 
 use crate::place::{Place, in_each_place, stories};
-use crate::{audit, create, said, session, update};
+use crate::{audit, create, said, session, terms, update};
 
 stories!(
     a_season_is_counted_in_the_commits_that_end_its_games,
     a_damaged_session_keeps_no_other_from_counting,
+    games_count_with_those_of_the_same_options_rules_and_prompt_only,
     what_was_changed_by_hand_is_found_and_mended,
     profiles_are_merged_and_a_key_is_good_once,
     many_writers_count_each_game_once,
@@ -87,8 +88,17 @@ pub(super) async fn end(store: &Store, (no, mut session): (SessionNo, Session), 
     (no, session)
 }
 
+/// The board of the games of a challenge as these tests play them.
+pub(super) fn id_of(challenge: &str) -> BoardId {
+    BoardId::of(challenge, &session(1).facts.options, &terms("1"))
+}
+
 pub(super) fn psi(strategy: &'static str) -> Board {
-    Board::Of { challenge: "psi".to_owned(), strategy }
+    Board::Of { challenge: "psi".to_owned(), id: id_of("psi"), strategy }
+}
+
+pub(super) fn global() -> Board {
+    Board::Global(["psi", "chess"].map(id_of).into())
 }
 
 /// A board as text: who has played how many games, and the first metric.
@@ -123,7 +133,7 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
             text.push(board(store, &psi(name), Some(sort), 0, 9).await);
         }
         text.push(board(store, &psi("consecutive"), None, 1, 1).await);
-        text.push(board(store, &Board::Global, Some("global-average:utility"), 0, 9).await);
+        text.push(board(store, &global(), Some("global-average:utility"), 0, 9).await);
         text
     };
     let expected = [
@@ -153,7 +163,7 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
     drop(store);
     let store = place.open(scoring(&["win-rate"])).await;
     let standings = store.find_standings(&user("ada")).await.expect("it can be read").expect("ada is known");
-    assert_eq!(standings["psi"].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
+    assert_eq!(standings[id_of("psi").as_str()].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
 }
 
 #[tokio::test]
@@ -174,6 +184,66 @@ async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
     place.change("DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes");
     let store = open(&place).await;
     assert_eq!(told(&store).await, before);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+}
+
+async fn games_count_with_those_of_the_same_options_rules_and_prompt_only(place: Place) {
+    let store = open(&place).await;
+    let play_on = async |n: u64, change: &dyn Fn(&mut arena_model::SessionFacts)| {
+        let mut session = session(n);
+        let mut facts = (*session.facts).clone();
+        change(&mut facts);
+        session.facts = facts.into();
+        let no = create(&store, &session).await;
+        end(&store, (no, session), &GAME).await;
+    };
+    play_on(1, &|_| {}).await;
+    play_on(2, &|facts| facts.options = serde_json::json!({ "setSize": 1 })).await;
+    play_on(3, &|facts| facts.rated = None).await;
+    play_on(4, &|facts| facts.rated = Some(terms("2"))).await;
+    play_on(5, &|facts| facts.rated = Some(BoardTerms::read("1", Some(&"b".repeat(64))).expect("terms"))).await;
+    play_on(6, &|_| {}).await;
+    assert_eq!(board(&store, &psi("average"), None, 0, 9).await, "ada 2 1.00, bob 2 -1.00 of 2");
+    assert_eq!(board(&store, &global(), None, 0, 9).await, "ada 2 1.00, bob 2 -1.00 of 2");
+    assert_eq!(store.read_totals().await.expect("totals").games["psi"], 6);
+    let others = async |store: &Store| {
+        let mut lines = Vec::new();
+        for known in store.list_boards("psi").await.expect("readable") {
+            let of = Board::Of { challenge: "psi".to_owned(), id: known.id, strategy: "average" };
+            let prompt = known.terms.prompt.map_or_else(|| "none".to_owned(), |prompt| prompt[..1].to_owned());
+            let players = board(store, &of, None, 0, 9).await;
+            lines.push(format!("{} {} {prompt}: {players}", known.options, known.terms.rules));
+        }
+        lines.sort();
+        lines
+    };
+    let one = |terms: &str| format!("{terms}: ada 1 1.00, bob 1 -1.00 of 2");
+    let mut expected = vec![
+        one(r#"{"setSize":1} 1 a"#),
+        r#"{"setSize":3} 1 a: ada 2 1.00, bob 2 -1.00 of 2"#.to_owned(),
+        one(r#"{"setSize":3} 1 b"#),
+        one(r#"{"setSize":3} 2 a"#),
+    ];
+    assert_eq!(others(&store).await, expected);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+    drop(store);
+    // A store from before boards: its games keep their scores, on boards by their options, after a prompt that nobody noted.
+    let names: (&str, &str) = if let Place::Folder(_) = place { ("user", "no") } else { ("user_no", "no") };
+    place.change(&format!(
+        "UPDATE sessions SET rated = NULL WHERE {} IN (1, 2); DELETE FROM boards;
+         UPDATE notes SET value = 'as it was' WHERE name = 'scoring';
+         UPDATE careers SET standings = '{{\"psi\":{{}}}}' WHERE n = 0 AND {} > 0",
+        names.1, names.0
+    ));
+    let store = open(&place).await;
+    expected = vec![
+        one(r#"{"setSize":1} 1 none"#),
+        one(r#"{"setSize":3} 1 a"#),
+        one(r#"{"setSize":3} 1 b"#),
+        one(r#"{"setSize":3} 1 none"#),
+        one(r#"{"setSize":3} 2 a"#),
+    ];
+    assert_eq!(others(&store).await, expected);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
@@ -245,7 +315,7 @@ async fn profiles_are_merged_and_a_key_is_good_once(place: Place) {
 
 /// Everything that scoring shows of a store.
 pub(super) async fn boards(store: &Store) -> String {
-    let mut text = board(store, &Board::Global, None, 0, 9).await;
+    let mut text = board(store, &global(), None, 0, 9).await;
     for strategy in ["average", "win-rate", "red-team", "consecutive"] {
         text += &board(store, &psi(strategy), None, 0, 9).await;
     }
