@@ -137,7 +137,8 @@ fn agent(words: &[&str]) -> anyhow::Result<Agent> {
 
 fn confinement(mode: SandboxMode) -> anyhow::Result<Confinement> {
     let launcher = Launcher { program: this_program()?, args: vec![LAUNCH.into()] };
-    Ok(Confinement { launcher, mode, limits: Limits::default(), expose: Vec::new(), public_only: false })
+    let (expose, private) = (Vec::new(), Vec::new());
+    Ok(Confinement { launcher, mode, limits: Limits::default(), expose, private, public_only: false })
 }
 
 /// Looks at the clocks while a match is played.
