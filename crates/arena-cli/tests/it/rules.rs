@@ -1,7 +1,8 @@
 //! The rules of the games against a second implementation of them, in Python (`tests/rules`), and chess against python-chess.
 //!
 //! Bots whose answers follow from their id and the state play matches; the checkers compute each next state from the one before
-//! it and compare. `ARENA_RULES_STATES` is the number of states for each game (default 5000).
+//! it and compare. `ARENA_RULES_STATES` is the number of states for each game (default 5000). Leaderboards are computed again from
+//! an export of the games that they count.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +12,7 @@ use std::process::Command;
 use arena_testkit::python;
 use serde_json::Value;
 
-use crate::program::run;
+use crate::program::{Running, run};
 
 /// States of each game that are compared, unless `ARENA_RULES_STATES` says otherwise.
 const STATES: u64 = 5000;
@@ -57,6 +58,16 @@ fn snake_goes_by_its_description() {
 #[test]
 fn chess_agrees_with_another_implementation() {
     compare("chess", CHESS);
+}
+
+#[test]
+fn leaderboards_say_what_the_games_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Running::serve(folder.path());
+    let token = fs::read_to_string(folder.path().join("admin.token")).unwrap();
+    let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
+    let output = command.arg(rules().join("standings.py")).args([&server.url, token.trim()]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Plays games with the seeds 1, 2, 3 and so on, of each size in turn, until enough states have been compared.
