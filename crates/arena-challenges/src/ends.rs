@@ -24,7 +24,7 @@ fn check_guesses(game: &Game, guesses: &[String], orders: &[&[usize]], expected:
 /// All lists of `length` of these.
 fn lists<T: Clone>(of: &[T], length: usize) -> Vec<Vec<T>> {
     (0..length).fold(vec![Vec::new()], |lists, _| {
-        let longer = |list: &Vec<T>, item: &T| [list.as_slice(), &[item.clone()]].concat();
+        let longer = |list: &Vec<T>, item: &T| [list.as_slice(), std::slice::from_ref(item)].concat();
         lists.iter().flat_map(|list| of.iter().map(move |item| longer(list, item))).collect()
     })
 }

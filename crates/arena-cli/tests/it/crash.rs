@@ -392,7 +392,7 @@ impl Game {
             from: String::new(),
             path: "/api/challenges/psi",
             body: json!({ "options": { "range": [100, self.mark] } }),
-            key: dice.chance(50).then(|| self.mark.to_string()),
+            key: dice.chance(50).then(|| format!("creation-number-{}", self.mark)),
             outcome: Outcome::Lost,
         };
         wire.write(&mut self.creation, write)?;
