@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{browser, nats, packages, postgres, python, rules};
+use crate::{browser, nats, node, packages, postgres, python, rules};
 
 /// A step's name, and what it does in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
@@ -23,7 +23,7 @@ const STEPS: [Step; 12] = [
         cargo::run(deny)
     }),
     ("Python packages for the tests", python::prepare),
-    ("Node.js for the agents in JavaScript", |_| packages::need("node", "nodejs")),
+    ("Node.js, with packages for the tests", node::prepare),
     ("PostgreSQL for the store", |_| postgres::prepare()),
     ("NATS for the workers", |_| nats::prepare()),
     ("libfaketime for clocks that are wrong", |_| packages::need("faketime", "faketime")),

@@ -5,6 +5,7 @@ mod cargo;
 mod ci;
 mod fuzz;
 mod nats;
+mod node;
 mod packages;
 mod postgres;
 mod python;
@@ -23,6 +24,7 @@ Chores:
   browser      the browser and its driver, in which the pages are tested, and axe (part of ci)
   ci           everything that a change has to pass: format, lints, house rules, licences, tests
   fuzz         requests of all sorts against the description in /openapi.json (part of ci; --long: half an hour of others)
+  node         the packages of Node.js that some tests need, installed below the target folder (part of ci)
   python       the packages that some tests need, installed below the target folder (part of ci)
   rules        the house rules alone (seconds)
   soak         the long forms of tests, hours in all; `cargo xtask soak rules crash` runs two of them
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(&root),
         ["fuzz"] => fuzz::fuzz(&root, false),
         ["fuzz", "--long"] => fuzz::fuzz(&root, true),
+        ["node"] => node::prepare(&root),
         ["python"] => python::prepare(&root),
         ["rules"] => rules::check(&root),
         ["soak", ref names @ ..] => soak::soak(&root, names),

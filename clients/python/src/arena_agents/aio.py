@@ -357,7 +357,7 @@ class AsyncArena:
 
         Args:
             sort: By which metric, the largest first; with `:low` behind it, by the lower end of its interval.
-            limit: Most players on the page, up to 100.
+            limit: Most players on the page; all of them if None.
             offset: Players to pass over.
         """
         return await self._ask(_calls.leaderboard(sort, limit, offset))
@@ -377,7 +377,7 @@ class AsyncArena:
             challenge: The challenge type.
             strategy: This board only.
             sort: As for `leaderboard`.
-            limit: Most players of each board, up to 100.
+            limit: Most players of each board; all of them if None.
             offset: Players to pass over.
         """
         return await self._ask(_calls.leaderboards(challenge, strategy, sort, limit, offset))

@@ -349,7 +349,7 @@ class Arena:
 
         Args:
             sort: By which metric, the largest first; with `:low` behind it, by the lower end of its interval.
-            limit: Most players on the page, up to 100.
+            limit: Most players on the page; all of them if None.
             offset: Players to pass over.
         """
         return self._ask(_calls.leaderboard(sort, limit, offset))
@@ -369,7 +369,7 @@ class Arena:
             challenge: The challenge type.
             strategy: This board only.
             sort: As for `leaderboard`.
-            limit: Most players of each board, up to 100.
+            limit: Most players of each board; all of them if None.
             offset: Players to pass over.
         """
         return self._ask(_calls.leaderboards(challenge, strategy, sort, limit, offset))

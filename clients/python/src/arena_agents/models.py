@@ -96,7 +96,7 @@ class Metadata:
     tags: tuple[str, ...] = ()
     #: Where more is to be read.
     url: str | None = None
-    #: What whoever creates a session may choose. Joining doesn't tell.
+    #: The options that the creator of a session may choose; of a session that was joined, with its own values as defaults.
     options: tuple[ChallengeOption, ...] = ()
 
     @classmethod

@@ -41,6 +41,7 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
         }
     }
     drop_nulls(document);
+    open_objects(document);
     document["components"]["securitySchemes"] = security_schemes(document, mode);
     open_bodies(document, bodies);
 }
@@ -174,6 +175,21 @@ fn open_bodies(document: &mut Value, names: impl IntoIterator<Item = String>) {
     }
 }
 
+/// Says of objects without described fields that they have fields: to generators of types they would be empty.
+fn open_objects(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(open_objects),
+        Value::Object(fields) => {
+            let described = ["properties", "additionalProperties"].iter().any(|name| fields.contains_key(*name));
+            if !described && fields.get("type").is_some_and(|kind| kind == "object") {
+                fields.insert("additionalProperties".to_owned(), json!(true));
+            }
+            fields.values_mut().for_each(open_objects);
+        }
+        _ => {}
+    }
+}
+
 /// Adds to an operation what follows from what it says of itself.
 fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode) {
     let (takes_key, takes_token, takes_owner) =
@@ -276,7 +292,13 @@ const COMMON: [(Condition, &str, &str); 20] = [
 fn word_refusal(status: &str, response: &mut Value) {
     let text = response["description"].as_str().unwrap_or_default().to_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let codes: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix('`')?.split('`').next()).collect();
+    let mut codes: Vec<&str> = Vec::new();
+    for code in lines.iter().filter_map(|line| line.strip_prefix('`')?.split('`').next()) {
+        // The edge and a handler may refuse for reasons of their own with one code.
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
     response["description"] = lines.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n").into();
     if response.get("content").is_none() {
         let mut code = json!({ "type": "string" });
@@ -362,6 +384,7 @@ mod tests {
             response.pointer("/content/application~1json/schema/allOf/1/properties/code").expect("codes").to_string()
         };
         assert_eq!(codes("\n  `A`: no `x`.\n  `B`: no y."), r#"{"enum":["A","B"],"type":"string"}"#);
+        assert_eq!(codes("`A`: no `x`.\n`B`: no y.\n`A`: no z."), r#"{"enum":["A","B"],"type":"string"}"#);
         assert_eq!(codes("`A`: no x.\n`…`: others."), r#"{"type":"string"}"#);
     }
 }

@@ -15,7 +15,7 @@ use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Paging;
-use crate::request::Get;
+use crate::request::{Get, accepts};
 use crate::routes::agents::played;
 use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
 
@@ -142,7 +142,8 @@ pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiR
 #[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}/replay", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
         ("number" = String, Path, description = "The match, from 1.", example = "1")),
-    responses((status = 200, body = String, content_type = "application/x-ndjson", description = "For `arena replay`."),
+    responses((status = 200, description = "For `arena replay`; as plain bytes for those who accept nothing else.",
+            content((String = "application/x-ndjson"), (String = "application/octet-stream"))),
         (status = 404, description = "
             `TOURNAMENT_NOT_FOUND`: there is no such tournament.
             `MATCH_NOT_FOUND`: there is no such match.
@@ -162,7 +163,9 @@ pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> Api
     let replay = found.await?.ok_or_else(no_match)?.ok_or_else(not_kept)?;
     let pieces = stream::try_unfold(replay, next_piece);
     let mut response = Response::new(Body::from_stream(pieces));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    let kind =
+        if accepts(&request.headers, "octet-stream") { "application/octet-stream" } else { "application/x-ndjson" };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
 

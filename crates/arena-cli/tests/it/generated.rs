@@ -1,0 +1,125 @@
+//! Clients that others' programs make of `/openapi.json`: in TypeScript and in Python they are made without a warning, their types
+//! are checked, and they play a game against the binary. They need `cargo xtask python` and `cargo xtask node`.
+
+use std::borrow::BorrowMut;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use arena_testkit::{node_packages, python};
+use serde_json::{Value, json};
+
+use crate::program::{Running, folder};
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated")
+}
+
+/// Runs a program, and gives what it printed; it has to succeed.
+#[track_caller]
+fn succeed(mut command: impl BorrowMut<Command>) -> String {
+    let command = command.borrow_mut();
+    let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let told = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{told}");
+    told
+}
+
+/// A server, and the description of its interface in a file of `place`.
+fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
+    let data = place.join("data");
+    let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--tournaments", "--data", data.to_str().unwrap()];
+    args.extend(options);
+    let server = Running::start(&args);
+    let file = place.join("openapi.json");
+    let address = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    fs::write(&file, arena_testkit::Client::new(address).get("/openapi.json").body).unwrap();
+    (server, file)
+}
+
+/// Both players have found all, and are known by their names, in the order in which they joined.
+#[track_caller]
+fn played_well(told: &str, users: [&str; 2]) {
+    let line = told.lines().rfind(|line| line.starts_with('{')).unwrap_or_else(|| panic!("nothing told: {told}"));
+    let told: Value = serde_json::from_str(line).unwrap();
+    let best = json!({ "security": 1, "utility": 1 });
+    let number = |value: &Value| value.as_f64();
+    assert_eq!(told["status"], "ended");
+    assert_eq!(told["identities"], json!(users));
+    assert_eq!(told["users"], json!(users));
+    for score in told["scores"].as_array().unwrap() {
+        assert_eq!(["security", "utility"].map(|name| number(&score[name])), [Some(1.0); 2], "{score} isn't {best}");
+    }
+    let board: Vec<(&str, Option<f64>)> =
+        told["board"].as_array().unwrap().iter().map(|row| (row[0].as_str().unwrap(), number(&row[2]))).collect();
+    assert_eq!(board, users.map(|user| (user, Some(1.0))));
+}
+
+#[test]
+fn a_client_in_typescript_is_made_checked_and_played_with() {
+    let place = folder();
+    let packages = node_packages(env!("CARGO_TARGET_TMPDIR"));
+    for name in ["play.ts", "tsconfig.json"] {
+        fs::copy(sources().join(name), place.path().join(name)).unwrap();
+    }
+    fs::write(place.path().join("package.json"), r#"{"type":"module"}"#).unwrap();
+    std::os::unix::fs::symlink(&packages, place.path().join("node_modules")).unwrap();
+    let tool = |name: &str| {
+        let mut command = Command::new("node");
+        command.arg(packages.join(name)).current_dir(place.path()).env("NO_COLOR", "1");
+        command
+    };
+    for options in [&["--auth"][..], &[]] {
+        let (server, description) = describe(place.path(), options);
+        let told = succeed(tool("openapi-typescript/bin/cli.js").arg(&description).args(["--output", "schema.d.ts"]));
+        assert!(!told.to_lowercase().contains("warn") && !told.contains('⚠'), "{told}");
+        if options.is_empty() {
+            succeed(tool("typescript/bin/tsc").args(["--project", "tsconfig.json"]));
+            let told = succeed(Command::new("node").arg(place.path().join("built/play.js")).arg(&server.url));
+            played_well(&told, ["ts-0", "ts-1"]);
+        }
+        drop(server);
+        fs::remove_dir_all(place.path().join("data")).unwrap();
+    }
+}
+
+#[test]
+fn a_client_in_python_is_made_checked_and_played_with() {
+    let place = folder();
+    let interpreter = python(env!("CARGO_TARGET_TMPDIR"));
+    // The generator formats what it makes with the programs beside it.
+    let beside = interpreter.parent().unwrap().to_str().unwrap().to_owned();
+    let paths = format!("{beside}:{}", std::env::var("PATH").unwrap());
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&interpreter);
+        command.arg("-B").args(args).current_dir(place.path()).env("PATH", &paths).env("COLUMNS", "120");
+        command
+    };
+    for options in [&["--auth"][..], &[]] {
+        let (server, description) = describe(place.path(), options);
+        let generate =
+            ["-m", "openapi_python_client", "generate", "--meta", "none", "--output-path", "generated", "--overwrite"];
+        let told = succeed(run(&generate).arg("--path").arg(&description).arg("--fail-on-warning"));
+        assert!(
+            !["warning", "error", "unable", "skipping"].iter().any(|word| told.to_lowercase().contains(word)),
+            "{told}"
+        );
+        if options.is_empty() {
+            fs::copy(sources().join("play.py"), place.path().join("play.py")).unwrap();
+            // What the generator writes isn't all strict; how it is used has to be.
+            let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy-generated");
+            succeed(run(&[
+                "-m",
+                "mypy",
+                "--cache-dir",
+                cache.to_str().unwrap(),
+                "--strict",
+                "--follow-imports=silent",
+                "play.py",
+            ]));
+            played_well(&succeed(run(&["play.py"]).arg(&server.url)), ["py-0", "py-1"]);
+        }
+        drop(server);
+        fs::remove_dir_all(place.path().join("data")).unwrap();
+    }
+}

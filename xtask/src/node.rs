@@ -1,0 +1,41 @@
+//! The packages of Node.js with which some tests run: below the target folder, those of `xtask/node/package-lock.json`, installed
+//! once and anew when that file changes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::cargo::{run, say};
+use crate::{packages, python};
+
+/// The packages by name; the lock file beside it has their exact versions and what is in them.
+const FOLDER: &str = "xtask/node";
+const FILES: [&str; 2] = ["package.json", "package-lock.json"];
+
+/// Installs the packages, unless they are there. Tests find them at `tools/node/node_modules` in the target folder.
+///
+/// # Errors
+/// If Node.js or npm are missing and can't be installed, or the packages can't be had.
+pub fn prepare(root: &Path) -> anyhow::Result<()> {
+    packages::need("node", "nodejs")?;
+    let home = python::tools(root)?.join("node");
+    let lock =
+        fs::read(root.join(FOLDER).join(FILES[1])).with_context(|| format!("can't read {FOLDER}/{}", FILES[1]))?;
+    // Written last, so that what was left half done is done anew.
+    let stamp = home.join("installed.json");
+    if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
+        say(&format!("the packages of {FOLDER} are installed"));
+        return Ok(());
+    }
+    packages::need("npm", "npm")?;
+    fs::create_dir_all(&home).with_context(|| format!("can't make {}", home.display()))?;
+    for name in FILES {
+        fs::copy(root.join(FOLDER).join(name), home.join(name)).with_context(|| format!("can't copy {name}"))?;
+    }
+    let mut install = Command::new("npm");
+    install.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&home);
+    run(install)?;
+    fs::write(&stamp, lock).with_context(|| format!("can't write {}", stamp.display()))
+}
