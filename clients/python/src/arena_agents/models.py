@@ -96,7 +96,7 @@ class Metadata:
     tags: tuple[str, ...] = ()
     #: Where more is to be read.
     url: str | None = None
-    #: The options that the creator of a session may choose; of a session that was joined, with its own values as defaults.
+    #: The options that the creator of a session may choose; of a session that was joined, with its own values.
     options: tuple[ChallengeOption, ...] = ()
 
     @classmethod

@@ -43,13 +43,13 @@ def numbers(text: str) -> set[int]:
 def main() -> None:
     client = Client(base_url=sys.argv[1])
     metadata = told(find_metadata.sync("psi", client=client), ChallengeInfo)
-    options = NewChallengeOptions.from_dict({"range": [1, 60], "setSize": 5, "intersectionSize": 2})
+    options = NewChallengeOptions.from_dict({"setSize": 10})
     session = told(create_session.sync("psi", client=client, body=NewChallenge(options=options)), Challenge)
     sets = []
     for seat, invite in enumerate(session.invites):
         joined = told(join_session.sync(client=client, body=JoinRequest(invite=invite, user_id=f"py-{seat}")), Joined)
         size = next(option.default for option in joined.challenge_info.options if option.name == "setSize")
-        assert joined.challenge_id == session.id and joined.challenge_info.players == metadata.players and size == 5
+        assert joined.challenge_id == session.id and joined.challenge_info.players == metadata.players and size == 10
         heard = told(sync_operator.sync(client=client, channel=str(session.id), from_=invite, index=1), Messages)
         secret = next(m.content for m in heard.messages if m.to == invite and m.content.startswith("Your private set"))
         sets.append(numbers(secret))

@@ -22,7 +22,7 @@ const metadata = await told(arena.GET("/api/metadata/{name}", { params: { path: 
 const session = await told(
   arena.POST("/api/challenges/{name}", {
     params: { path: { name: "psi" } },
-    body: { options: { range: [1, 60], setSize: 5, intersectionSize: 2 } },
+    body: { options: { setSize: 10 } },
   }),
 );
 
@@ -30,7 +30,7 @@ const sets: number[][] = [];
 for (const [seat, invite] of session.invites.entries()) {
   const joined = await told(arena.POST("/api/arena/join", { body: { invite, userId: `ts-${seat}` } }));
   const size: number = joined.ChallengeInfo.options.find((option) => option.name === "setSize")!.default as number;
-  if (joined.ChallengeID !== session.id || joined.ChallengeInfo.players !== metadata.players || size !== 5) {
+  if (joined.ChallengeID !== session.id || joined.ChallengeInfo.players !== metadata.players || size !== 10) {
     throw new Error(`told of another session: ${JSON.stringify(joined)}`);
   }
   const query = { channel: session.id, from: invite, index: 1 };
