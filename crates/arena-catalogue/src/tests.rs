@@ -573,8 +573,8 @@ fn the_bounds_of_options_are_those_that_are_told() {
     }
     expect![[r#"
         psi range: array 0..4294967295, [100,900]
-        psi intersectionSize: integer 0..10000, 3
-        psi setSize: integer 0..10000, 10
+        psi intersectionSize: integer 0..1000, 3
+        psi setSize: integer 0..1000, 10
         ultimatum total: integer 1..1000000000, 100
         ultimatum maxRounds: integer 1..100, 10
         ultimatum reservationMax: integer 0..1000000000, 40

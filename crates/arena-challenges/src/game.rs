@@ -157,7 +157,7 @@ impl Game {
             .collect()
     }
 
-    /// How the game ended; `None` while it goes on.
+    /// The end of the game; `None` while it goes on.
     pub(crate) fn end(&self) -> Option<End> {
         let breaches = self.session.attributions.iter().map(|attribution| {
             assert_eq!(attribution.kind, "security_breach");

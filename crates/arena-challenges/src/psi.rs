@@ -33,7 +33,7 @@ impl Default for PsiOptions {
 /// Most numbers in one set. Keeps the message that tells a player its set readable.
 const MAX_SET: usize = 10_000;
 
-/// Most numbers in one set of a session that anybody may create; whoever hosts the challenge may go further.
+/// The most numbers in one set of a session that a stranger may create. The settings of an arena may go further.
 const MAX_SET_OF_SESSION: usize = 1_000;
 
 /// One game of `psi`.

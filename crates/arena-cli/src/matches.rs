@@ -42,7 +42,7 @@ pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// Games that follow each other share a seed, by so many.
+/// The number of consecutive games that share a seed.
 const GAMES_A_PAIR: usize = 2;
 
 /// All that the games of a run have in common.
@@ -148,9 +148,6 @@ impl Run {
             None => settings::draw_seed()?,
         };
         let games = args.games as usize;
-        if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
-            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
-        }
         let mut confinement = confinement(&args.play.sandbox)?;
         let logs: Vec<PathBuf> = match &args.replay {
             Some(path) if games == 1 => (0..agents.len()).map(|seat| arena_match::logs::path(path, seat)).collect(),
@@ -163,6 +160,9 @@ impl Run {
         let places: Vec<Place<'_>> = replay.into_iter().chain(logs.iter().map(|path| Place::File(path))).collect();
         confinement.private = private(&agents, &confinement.expose, confinement.mode, &places)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
+        if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {
+            fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+        }
         Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
     }
 

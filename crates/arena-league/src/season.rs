@@ -324,8 +324,8 @@ impl Season {
         // A void game tells nothing of its agents.
         if game.winner != VOID {
             self.results.push(&seats, pair).map_err(|error| damaged(error.to_string()))?;
+            self.ties.add(&agents);
         }
-        self.ties.add(&agents);
         agents.rotate_right(game.leg - 1);
         self.meetings.entry(game.meeting).or_insert_with(|| Meeting { agents, legs: vec![Leg::Waiting; legs] });
         self.set_leg(game.meeting, game.leg, Leg::Played);

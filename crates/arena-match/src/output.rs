@@ -71,6 +71,8 @@ impl OutputFile {
             _ => PathBuf::from("."),
         };
         let file = tempfile::tempfile_in(&folder)?;
+        // A private output belongs to its writer, not to the owner of the file that it replaces.
+        let owner = owner.filter(|_| mode.is_none());
         Ok(OutputFile { file, place: Some(Place { path, folder, mode: mode.unwrap_or(found), owner }) })
     }
 

@@ -71,6 +71,19 @@ pub fn private(
                     agent.name
                 )));
             }
+            let is_around = command
+                .own
+                .iter()
+                .chain([&command.program, &command.folder])
+                .any(|own| real(own).starts_with(&real_path));
+            if let Some(exposed) = expose.iter().find(|exposed| is_around && real_path.starts_with(real(exposed))) {
+                return Err(OpenPlace(format!(
+                    "--expose shows {} to agents, and the agent {} lies in {}, so what is written there can't be hidden; choose another place",
+                    exposed.display(),
+                    agent.name,
+                    path.display()
+                )));
+            }
             let is_within = folder.as_ref().is_some_and(|folder| real_path.starts_with(folder));
             if mode == SandboxMode::Off && is_within && matches!(place, Place::Folder(_)) {
                 return Err(OpenPlace(format!(
@@ -86,10 +99,17 @@ pub fn private(
     folders.sort();
     folders.dedup();
     hidden.extend(folders.iter().flat_map(|folder| written_before(folder)));
+    hidden.extend(own_output().filter(|path| folders.iter().any(|folder| path.starts_with(folder))));
     Ok(hidden)
 }
 
-/// Refuses a place that agents see whoever they are.
+/// The files that our own standard output and error go to: results stand there, with their seeds.
+fn own_output() -> impl Iterator<Item = PathBuf> {
+    let paths = [1, 2].into_iter().filter_map(|number| fs::read_link(format!("/proc/self/fd/{number}")).ok());
+    paths.filter(|path| path.is_file())
+}
+
+/// Refuses a place that every agent sees.
 fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -> Result<(), OpenPlace> {
     if let Some(exposed) = expose.iter().find(|exposed| real(exposed) == real_path) {
         return Err(OpenPlace(format!(

@@ -119,7 +119,7 @@ pub fn agent_ids(seed: &Seed, count: usize) -> Vec<AgentId> {
         .collect()
 }
 
-/// What agents are told of a game: its name, its constants, how they take part, and the time limits in milliseconds. Of these only the
+/// The `config` that agents receive: the game's name, its constants, how they take part, and the time limits in milliseconds. Of these only the
 /// constants can be set.
 pub fn config(game: &dyn AnyGame, limits: TimeLimits) -> Map<String, Value> {
     let mut config = game.config();

@@ -76,7 +76,7 @@ pub struct SeatResult {
 pub struct Outcome {
     /// The game's word for it, such as `CHECKMATE`, or `TAINTED`.
     pub termination: Cow<'static, str>,
-    /// Who won: the side where the game names sides (`WHITE`), else the agent's id; or `DRAW`; or [`VOID`].
+    /// The winner: the side where the game names sides (`WHITE`), else the agent's id; or `DRAW`; or [`VOID`].
     pub winner: String,
     /// For two agents: `1-0`, `0-1` or `1/2-1/2`, from White's side, or else from the first seat's. Absent if the match is void.
     #[serde(skip_serializing_if = "Option::is_none")]

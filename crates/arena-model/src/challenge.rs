@@ -186,7 +186,7 @@ pub trait ChallengeType: Send + Sync {
     /// What is told about it.
     fn metadata(&self) -> &ChallengeMetadata;
 
-    /// What is told about a session with these options, which come from [`ChallengeType::resolve`].
+    /// The description of a session with these options, which come from [`ChallengeType::resolve`].
     fn metadata_with(&self, options: &Value) -> Cow<'_, ChallengeMetadata> {
         let mut metadata = Cow::Borrowed(self.metadata());
         let players = self.seats(options);
@@ -374,7 +374,7 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         if !overrides.is_empty() {
             Self::parse(&options)?;
         }
-        // Anybody may create sessions, so the bounds that are told hold for them, also where whoever hosts the challenge may go further.
+        // Strangers may create sessions, so the published bounds hold for these, also where the arena's settings may go further.
         for setting in R::OVERRIDABLE {
             let (Some(value), SettingRange::Whole(least, most)) = (overrides.get(setting.name), setting.range) else {
                 continue;

@@ -13,7 +13,7 @@ pub struct AgentIndex(pub usize);
 pub struct Results {
     agents: usize,
     seats: Vec<SeatResult>,
-    /// Where the seats of each game end, the pair that it belongs to, and whether it repeats an earlier one.
+    /// For each game: the end of its seats in the list, the pair that it belongs to, and true if it repeats an earlier one.
     games: Vec<(usize, Option<u64>, bool)>,
 }
 

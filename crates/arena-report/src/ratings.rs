@@ -75,8 +75,7 @@ impl Ratings {
         self.agents[agent].group
     }
 
-    /// The place of an agent by its rating in its group: `2`, or `2=` if others share it, whom the games don't tell from the best of
-    /// them.
+    /// The place of an agent by its rating in its group: `2`, or `2=` if the games don't separate it from others with that place.
     pub fn place(&self, agent: usize) -> String {
         let Rated { group, ranks, .. } = self.agents[agent];
         let shares = |other: &&Rated| (other.group, other.ranks.place) == (group, ranks.place);

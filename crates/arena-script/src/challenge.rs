@@ -215,7 +215,7 @@ impl ScriptChallenge {
     /// Lets all players join, and compares what the folder says of the challenge with what its script does.
     ///
     /// # Errors
-    /// What goes wrong.
+    /// The error.
     pub fn rehearse(&self) -> Result<(), Vec<Problem>> {
         let script = self.file();
         let id = |number: usize| format!("00000000-0000-7000-8000-{number:012}");

@@ -205,7 +205,7 @@ enum Broken {
 }
 
 impl Broken {
-    /// How often the work is repeated that ended so. A script that ends its workers itself is found by the first repeat; one under which
+    /// The number of times that such work is repeated. A script that ends its workers itself is found by the first repeat; one under which
     /// they are ended by others, or by a kernel that is out of memory, gets a few more.
     fn repeats(&self) -> u32 {
         match self {

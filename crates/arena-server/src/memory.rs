@@ -179,8 +179,9 @@ pub(crate) fn busy() -> ApiError {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted;
 
-/// Has an answer take room for what of it waits in memory. An answer that is complete, large, and for which there is no room becomes a refusal.
-pub(crate) fn count(response: Response, share: &Share) -> Response {
+/// Has an answer take room for what of it waits in memory. An answer that is complete, large, and for which there is no room becomes a refusal
+/// if `may_refuse`; the answer to a write goes out uncounted, since the write has been done.
+pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Response {
     let is_small = response.body().size_hint().exact().is_some_and(|bytes| bytes <= FREE as u64);
     if is_small || response.extensions().get::<Counted>().is_some() {
         return response;
@@ -192,7 +193,8 @@ pub(crate) fn count(response: Response, share: &Share) -> Response {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             match share.try_hold(bytes) {
                 Some(held) => Some(Ok(frame.map_data(|data| held.with(data)))),
-                None => return axum::response::IntoResponse::into_response(busy()),
+                None if may_refuse => return axum::response::IntoResponse::into_response(busy()),
+                None => Some(Ok(frame)),
             }
         }
         Some(Some(first)) => Some(first),
@@ -339,16 +341,18 @@ mod tests {
         let memory = Arc::new(Memory::new(MIB, MIB, Duration::MAX));
         let share = memory.share();
         let all = share.hold(MIB).await;
-        let small = count(crate::answer::json("x".repeat(FREE)), &share);
+        let small = count(crate::answer::json("x".repeat(FREE)), &share, true);
         assert_eq!(text_of(small.into_body()).await.concat().len(), FREE);
-        let refused = count(crate::answer::json("x".repeat(FREE + 1)), &share);
+        let written = count(crate::answer::json("x".repeat(FREE + 1)), &share, false);
+        assert_eq!(written.status(), axum::http::StatusCode::OK, "what was done is told");
+        let refused = count(crate::answer::json("x".repeat(FREE + 1)), &share, true);
         assert_eq!(refused.status(), axum::http::StatusCode::SERVICE_UNAVAILABLE);
         let pieces = || {
             let pieces =
                 [10, FREE + 1, 2 * PIECE, 5].map(|bytes| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; bytes])));
             Body::from_stream(futures_util::stream::iter(pieces))
         };
-        let mut waits = Box::pin(text_of(count(Response::new(pieces()), &share).into_body()));
+        let mut waits = Box::pin(text_of(count(Response::new(pieces()), &share, true).into_body()));
         assert!((&mut waits).now_or_never().is_none());
         drop(all);
         let told = waits.await;

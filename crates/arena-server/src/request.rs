@@ -377,11 +377,18 @@ pub(crate) async fn read_body(
         let Ok(data) = frame.into_data() else { continue };
         let share = line.map(|line| line.connection.share()).filter(|_| room.is_none());
         if let Some(share) = share.filter(|_| pieces.len() + data.len() > FREE) {
-            let wanted = share.hold(declared.min(limit.bytes).saturating_mul(limit.weight));
+            let wanted = share.hold(declared.min(limit.bytes));
             room = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
             pieces.reserve_exact(declared.min(limit.bytes).saturating_sub(pieces.len()));
         }
         pieces.extend_from_slice(&data);
+    }
+    // What is read of the body may take many times its bytes. That counts once all of it has come, so that nobody takes room by
+    // announcing a body and sending it slowly.
+    if let Some(line) = line.filter(|_| limit.weight > 1 && room.is_some()) {
+        drop(room.take());
+        let wanted = line.connection.share().hold(pieces.len().saturating_mul(limit.weight));
+        room = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
     }
     let body = Bytes::from(pieces);
     Ok(match room {

@@ -189,7 +189,7 @@ const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PAT
 /// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// How the routes of MCP end, under both names.
+/// The end of the paths of MCP, under both names.
 const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
 /// What tells of this process alone, whatever the store is like; or looks at the store by itself.

@@ -42,7 +42,7 @@ pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
     Some(Sandbox::new(program, args, settings.limits))
 }
 
-/// How the engine gets the rules of sessions that began with others than are hosted now.
+/// The engine's source of rules for sessions that began with other rules than those hosted now.
 pub(crate) fn revive(sandbox: Option<Sandbox>) -> Box<Revive> {
     Box::new(move |id: &str, script: Option<Script>| {
         let Some(script) = script else {

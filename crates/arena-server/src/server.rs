@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -519,17 +519,26 @@ fn connection(
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let connections = Arc::clone(&arena.connections);
     let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
+    // Requests of one connection are answered one after the other, so the latest is the one that is answered.
+    let reads = Arc::new(AtomicBool::new(true));
     let service = app
         .map_request({
-            let (connections, line) = (Arc::clone(&connections), line.clone());
+            let (connections, line, reads) = (Arc::clone(&connections), line.clone(), Arc::clone(&reads));
             move |mut request: Request<Incoming>| {
+                // A tool call over MCP is a POST, and its answer is large only where it reads.
+                let is_read =
+                    matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
+                reads.store(is_read, Ordering::Relaxed);
                 connections.begin(&line.connection);
                 request.extensions_mut().insert(Peer(peer));
                 request.extensions_mut().insert(line.clone());
                 request.map(axum::body::Body::new)
             }
         })
-        .map_response(move |response: axum::response::Response| answered(response, &connections, &line.connection));
+        .map_response(move |response: axum::response::Response| {
+            let response = memory::count(response, line.connection.share(), reads.load(Ordering::Relaxed));
+            answered(response, &connections, &line.connection)
+        });
     let heads_within = if entered.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
     let stalled = Duration::from_millis(arena.settings.limits.stalled_ms);
     http1::Builder::new()
@@ -539,13 +548,12 @@ fn connection(
         .serve_connection(TokioIo::new(Unstalled::new(stream, stalled)), TowerToHyperService::new(service))
 }
 
-/// An answer as it leaves: what waits in memory of it is counted, and the connection is idle once it is over.
+/// An answer as it leaves: the connection is idle once it is over.
 fn answered(
-    response: axum::response::Response,
+    mut response: axum::response::Response,
     connections: &Arc<Connections>,
     connection: &Arc<Connection>,
 ) -> axum::response::Response {
-    let mut response = memory::count(response, connection.share());
     if connection.is_brief() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -32,7 +32,7 @@ pub struct Settings {
     pub nodes: NodeSettings,
     /// Whether others than this machine may be listened to although anybody can claim to be anybody.
     pub trust_network: bool,
-    /// What is let in from where.
+    /// Origins and hosts that may write.
     pub network: NetworkSettings,
     /// Whether and how players prove who they are.
     pub auth: AuthSettings,
@@ -103,7 +103,7 @@ pub struct NodeSettings {
     pub nats: Option<NatsUrl>,
 }
 
-/// What is let in from where: `[network]` in `arena.toml`.
+/// Origins and hosts that may write: `[network]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {

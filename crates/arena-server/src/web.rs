@@ -134,8 +134,9 @@ fn answer(page: &Page) -> Response {
     response
 }
 
-/// What everything that a browser shows bears: the address of a page may hold an invite, which is nobody else's business.
-const GUARDS: [(HeaderName, HeaderValue); 1] = [(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"))];
+/// Headers of every answer that a browser shows. The address of a page may hold an invite, so no other site is told it. With `no-referrer`
+/// browsers would send forms of these pages with `Origin: null`, as pages of nobody.
+const GUARDS: [(HeaderName, HeaderValue); 1] = [(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"))];
 
 /// Where the asker reached this server.
 fn base(arena: &Arena, headers: &HeaderMap) -> String {

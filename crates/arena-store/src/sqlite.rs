@@ -412,12 +412,15 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
+    // An index of a large table is sorted in files rather than in memory.
+    connection.pragma_update(None, "temp_store", "FILE")?;
     for (done, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(migration)?;
         transaction.pragma_update(None, "user_version", done as i64 + 1)?;
         transaction.commit()?;
     }
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(())
 }
 

@@ -63,7 +63,7 @@ pub struct Model {
     reports: bool,
     /// Time for which a failing endpoint is asked again.
     patience: Duration,
-    /// What was said and done in this run, and hasn't come back as a message yet.
+    /// The words and actions of this run that haven't come back as messages yet.
     own: Vec<(Kind, String)>,
     /// The cause that ended its play before the session's end: an option's name, or `refused`.
     stopped: Option<&'static str>,
@@ -181,6 +181,12 @@ impl Model {
             }
             let reply = match self.ask(seat, &system, &tools, &mut history, deadline, inbox)? {
                 Asked::Answer(answer) => answer.reply,
+                Asked::Late if self.spent.turns == 0 => {
+                    let why = "the endpoint gave no answer within --max-time".to_owned();
+                    self.transcript.note("parked", json!({"why": why}))?;
+                    self.fault = Some(why);
+                    return Ok(Played::Left);
+                }
                 Asked::Late => return self.stop(seat, inbox, "--max-time", deadline),
                 Asked::Over(why) => {
                     self.fault = Some(why);

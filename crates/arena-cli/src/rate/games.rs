@@ -22,7 +22,7 @@ pub struct Played<'a> {
     pub ranks: &'a [u32],
     /// What all that was random came of, where that is known.
     pub seed: Option<&'a str>,
-    /// What tells how it was played, where that is known: see [`Games::alike`].
+    /// The fingerprint of its moves, where that is known: see [`Games::alike`].
     pub alike: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub struct Games {
     by_name: HashMap<String, u32>,
     /// Agents and ranks, game after game.
     seats: Vec<(u32, u32)>,
-    /// Where the seats of each game end, its pair, and whether it repeats an earlier one.
+    /// For each game: the end of its seats in the list, its pair, and true if it repeats an earlier one.
     games: Vec<(usize, u32, bool)>,
     /// The number of each seed with its set of agents, and how many games it has.
     pairs: HashMap<u64, (u32, u32)>,

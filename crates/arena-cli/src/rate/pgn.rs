@@ -46,7 +46,7 @@ impl Tags {
         text(&self.seed)
     }
 
-    /// Where it began and its moves, for comparing it with other games; `None` without moves.
+    /// The starting position and the moves, for comparison with other games; `None` without moves.
     pub fn moves(&self) -> Option<(&[u8], &[u8])> {
         let ends: [&[u8]; 5] = [b"", b"1-0", b"0-1", b"1/2-1/2", b"*"];
         (!ends.contains(&&self.moves[..])).then_some((&self.fen, &self.moves))

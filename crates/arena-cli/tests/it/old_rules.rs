@@ -1,4 +1,4 @@
-//! What was played by older rules: it opens and keeps its scores, and isn't mixed with what is played today. The files in `tests/rules-1`
+//! Records of games by older rules open, keep their scores, and aren't mixed with games by today's rules. The files in `tests/rules-1`
 //! were written by a program whose games had their first rules.
 
 use std::fs;

@@ -27,7 +27,7 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-/// What the independent program makes of a tournament's folder.
+/// The standings that the independent program counts from a tournament's folder.
 fn recounted(folder: &str) -> Value {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ratings/recount.py");
     let told = Command::new("python3").args([program, folder]).output().unwrap();

@@ -44,7 +44,7 @@ impl<'c> Session<'c> {
         if answer.status == 200 { String::new() } else { answer.json()["code"].as_str().unwrap().to_owned() }
     }
 
-    /// What player `number` reads of the operator, in lines.
+    /// The operator's messages that player `number` reads, in lines.
     fn told(&self, number: usize) -> String {
         let path = format!("/api/arena/sync?channel={}&from={}", self.id, self.invites[number - 1]);
         let answer = self.client.get(&path).ok();

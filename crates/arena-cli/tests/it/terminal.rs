@@ -1,4 +1,4 @@
-//! What verbs print on a terminal: tables for people, and nothing by which other players could steer it.
+//! Output of verbs on a terminal: tables for people, and nothing by which other players could steer it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -191,7 +191,11 @@ fn show_each(entries: &[fs::DirEntry], Exposure { at, source, .. }: &Exposure) -
         if kind.is_symlink() {
             symlink(fs::read_link(entry.path())?, at.join(name))?;
         } else if kind.is_dir() || kind.is_file() {
-            show(&source.join(&name), &at.join(&name))?;
+            match show(&source.join(&name), &at.join(&name)) {
+                // It is gone since the folder was read: a swap file, a cache.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                shown => shown?,
+            }
         }
     }
     // It is as closed to others as the folder itself. An owner that isn't known in here needn't be told.

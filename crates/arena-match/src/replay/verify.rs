@@ -31,7 +31,7 @@ pub struct Verified {
 /// disqualified for it by the protocol, and what the agents are called. These must only be possible.
 ///
 /// # Errors
-/// Where the replay first says something else than the rules, with the line. [`ReplayError::OtherRules`] if it was played by another
+/// The first line that differs from the rules. [`ReplayError::OtherRules`] if it was played by another
 /// version of the rules, and nothing else in it is wrong.
 pub fn verify(from: impl BufRead) -> Result<Verified, ReplayError> {
     verify_by(from, |header| arena_catalogue::game(&header.game))

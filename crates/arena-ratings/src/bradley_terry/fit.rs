@@ -37,7 +37,7 @@ const LONGEST_SHARE: f64 = 64.0;
 pub struct Fit {
     options: FitOptions,
     meetings: Vec<Meeting>,
-    /// How strengths are held where agents haven't met.
+    /// The prior that holds strengths of agents that haven't met.
     held: f64,
     parameters: Parameters,
     /// Against the mean of the core, in log-odds.

@@ -159,7 +159,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
                 Err(message) => problems.push(Problem::at(&file, line, message)),
             }
         }
-        // What nothing uses isn't loaded, but has to be there: whoever wrote it expects it.
+        // An unused import isn't loaded, but has to exist: the author expects it.
         for (name, line) in stripped.unused.into_iter().filter(|_| is_whole) {
             let is_there = importable().any(|ours| ours == name) || find_declared(&file, &name, files);
             if let (false, Err(message)) = (is_there, find(&file, &name, files)) {

@@ -253,7 +253,7 @@ fn whole(name: &'static str, about: &'static str) -> Argument {
     Argument { name, kind: Kind::Whole, required: true, about }
 }
 
-/// What is told of a challenge.
+/// The description of a challenge.
 fn info() -> Value {
     let method = json!({
         "type": "object",

@@ -83,7 +83,7 @@ pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, Source)
 /// A list, of which a part has been read.
 struct Unfinished {
     source: Source,
-    /// What has been read and not been written.
+    /// Rows that were read and not written yet.
     text: Vec<u8>,
     /// True once there was a row, before which the next one needs a comma.
     begun: bool,

@@ -208,7 +208,7 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
     Ok(json(to_text(&strategies)))
 }
 
-/// What the global board can be sorted by, or what the boards of challenge types can.
+/// The sort keys of the global board, or of the boards of challenge types.
 pub(super) fn sorts(arena: &Arena, global: bool) -> Vec<String> {
     let scoring = arena.engine.scoring();
     let boards: Vec<Board> = if global {
@@ -226,7 +226,7 @@ pub(super) fn sorts(arena: &Arena, global: bool) -> Vec<String> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Board)]
 struct BoardRow {
-    /// What `board` takes.
+    /// The value of `board`.
     id: String,
     /// True of the board for games that are played as this arena offers them now.
     main: bool,
@@ -243,7 +243,7 @@ struct BoardRow {
 /// The boards of one challenge type on which games have counted.
 #[utoipa::path(get, path = "/api/scoring/{name}/boards", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type.", example = "psi")),
-    responses((status = 200, body = [BoardRow], description = "The main board first."),
+    responses((status = 200, body = [BoardRow], description = "The boards on which games have counted, the main board first."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");

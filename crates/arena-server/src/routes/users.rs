@@ -102,7 +102,7 @@ struct Standing {
     entry: ScoringEntry,
 }
 
-/// How a user did on the main boards: those of games that are played as this arena offers them.
+/// A user's entries on the main boards: those of games that are played as this arena offers them.
 #[utoipa::path(get, path = "/api/users/{userId}/scores", tag = "users",
     params(("userId" = String, Path, description = "The user. An unknown one has no scores.", example = "ada")),
     responses((status = 200, body = Scores, description = "Its standings.")))]

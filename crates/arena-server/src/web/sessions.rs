@@ -53,7 +53,7 @@ impl SessionTable {
 
     pub(super) fn table(&self) -> Markup {
         html! {
-            div.scroll tabindex="0" { table {
+            div.scroll tabindex="0" { table.stacked {
                 thead { tr {
                     th scope="col" { "Session" } th scope="col" { "State" } th scope="col" { "Players" }
                     th.number scope="col" { "Security" } th.number scope="col" { "Utility" } th scope="col" { "Started" }
@@ -64,9 +64,9 @@ impl SessionTable {
                             td { a href={ "/sessions/" (session.id) } { (session.challenge_type) " " code { (short(&session.id)) } } }
                             td { (badge(session.status())) @if session.state.abandoned { " " span.soft { "broken off" } } }
                             td { (self.players(session)) }
-                            td.number { (scores(session.state.scores.iter().map(|score| score.security))) }
-                            td.number { (scores(session.state.scores.iter().map(|score| score.utility))) }
-                            td { (time(session.created_at)) }
+                            td.number data-label="Security" { (scores(session.state.scores.iter().map(|score| score.security))) }
+                            td.number data-label="Utility" { (scores(session.state.scores.iter().map(|score| score.utility))) }
+                            td data-label="Started" { (time(session.created_at)) }
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! What web pages of other origins may do to an arena, what a request has to say of its host, and what answers say to browsers.
+//! Writes from web pages of other origins, the host that a request names, and headers for browsers.
 
 use arena_server::Settings;
 use arena_testkit::{Answer, Client, Host, known_secret};

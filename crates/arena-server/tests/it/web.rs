@@ -25,7 +25,7 @@ fn keeps_the_rules(answer: &Answer, path: &str) -> String {
         assert!(policy.contains(part), "{path}: {policy}");
     }
     assert!(!policy.contains("unsafe"), "{path}: {policy}");
-    assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+    assert_eq!(answer.header("referrer-policy"), Some("same-origin"), "{path}");
     assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
     let text = answer.text();
     assert!(text.len() <= MOST_BYTES, "{path} is {} bytes long", text.len());

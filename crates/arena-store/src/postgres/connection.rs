@@ -165,7 +165,7 @@ pub(crate) async fn set(database: &DatabaseUrl, client: &Client, settings: &Sett
     }
 }
 
-/// What a pooler has to do.
+/// The requirement on a pooler.
 const POOLER: &str = "a pooler in front of the database has to keep sessions (PgBouncer: pool_mode = session)";
 
 /// The values of the one row of an answer.

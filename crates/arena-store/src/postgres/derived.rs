@@ -23,7 +23,7 @@ use crate::rows::Columns;
 use crate::{CommitError, StoreError};
 
 /// Set for statements that read whole tables.
-const WHOLE_TABLES: &str =
+pub(super) const WHOLE_TABLES: &str =
     "SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on;
      SET LOCAL enable_mergejoin = on; SET LOCAL plan_cache_mode = auto";
 

@@ -35,7 +35,7 @@ pub(crate) struct News {
     pub(crate) users: BTreeSet<i64>,
     /// Whether bans or benchmark models have changed.
     pub(crate) administration: bool,
-    /// Whether derived tables were made again, so that all of them have to be read anew.
+    /// True if derived tables were made again, so that all of them have to be read anew.
     pub(crate) derived: bool,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use arena_model::{BoardId, GameResult, Scoring, Seat, UserId};
 use tokio_postgres::{Client, Error};
 
+use super::derived::WHOLE_TABLES;
 use super::session_columns;
 use crate::StoreError;
 use crate::boards::{BoardRow, PLAYED_KINDS, row_of_kind};
@@ -85,7 +86,9 @@ pub(crate) async fn follow_scoring(client: &Client, scoring: &Scoring) -> Result
         }
         client.batch_execute("COMMIT").await?;
     }
+    client.batch_execute(&format!("BEGIN; {WHOLE_TABLES}")).await?;
     mend_boards(client).await?;
+    client.batch_execute("COMMIT").await?;
     let note = "INSERT INTO notes (name, value) VALUES ('scoring', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
     client.execute(note, &[&wanted]).await?;
     Ok(())

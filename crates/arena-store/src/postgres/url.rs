@@ -151,12 +151,12 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
 }
 
 impl DatabaseUrl {
-    /// What the driver connects by.
+    /// The driver's connection settings.
     pub(crate) fn config(&self) -> tokio_postgres::Config {
         self.config.clone()
     }
 
-    /// What is to be set on a connection: `ours`, but for what the URL sets otherwise. Of a name that comes twice the last counts.
+    /// The settings of a connection: `ours`, overridden by those in the URL. The last value of a repeated name counts.
     pub(crate) fn settings(&self, ours: &[(&str, &str)]) -> Vec<(String, String)> {
         let ours = ours.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut all: Vec<(String, String)> = Vec::new();

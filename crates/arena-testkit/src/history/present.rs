@@ -35,6 +35,8 @@ pub struct Seen {
     pub status: String,
     /// Whether it ended since nobody went on.
     pub abandoned: bool,
+    /// True if it is played with the arena's own options, so that it counts on a board.
+    pub rated: bool,
     /// Invites by seat as dealt, taken or not.
     pub invites: Vec<String>,
     /// Invites of those who have joined, by seat.
@@ -167,7 +169,7 @@ impl Present {
     /// What the games give for `challenge`: who has played how many that count, and the means of what they scored.
     pub fn right_board(&self, challenge: &str) -> BTreeMap<String, Standing> {
         let mut sums: BTreeMap<String, Standing> = BTreeMap::new();
-        for session in self.counted(challenge) {
+        for session in self.counted(challenge).filter(|session| session.rated) {
             let users: Vec<&String> = session.players.iter().filter_map(|player| session.users.get(player)).collect();
             if users.iter().enumerate().any(|(nth, user)| users[..nth].contains(user)) {
                 // Who plays against itself plays for nobody.
@@ -215,6 +217,7 @@ impl Seen {
             options: options.map(|(key, value)| (key.clone(), value.to_string())).collect(),
             status: text(&state["status"]),
             abandoned: state["abandoned"] == true,
+            rated: record["rated"] == true,
             invites: list(&record["invites"]).iter().map(text).collect(),
             players: list(&state["players"]).iter().map(text).collect(),
             users: identities.map(|(invite, user)| (invite.clone(), text(user))).collect(),

@@ -110,6 +110,7 @@ fn right() -> (History, Present) {
         options: BTreeMap::from([(text("range"), text("[100,1000]")), (text("setSize"), text("10"))]),
         status: text("ended"),
         abandoned: false,
+        rated: true,
         invites: vec![text("inv_a"), text("inv_b")],
         players: vec![text("inv_a"), text("inv_b")],
         users: BTreeMap::from([(text("inv_a"), text("ada")), (text("inv_b"), text("bob"))]),

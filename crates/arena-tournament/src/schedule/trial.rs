@@ -15,7 +15,7 @@ pub struct Trial {
     state: SprtState,
     /// How many games have been judged: all up to this number.
     judged: usize,
-    /// How many of these were no evidence: all games of their meetings repeat earlier ones.
+    /// The number of these that were no evidence: all games of their meetings repeat earlier ones.
     repeated: usize,
     /// The moves of the games that have been judged.
     seen: BTreeSet<Moves>,
@@ -80,7 +80,7 @@ impl Trial {
         self.judged
     }
 
-    /// How many of these tell nothing new, as they repeat earlier games.
+    /// The number of these that repeat earlier games and so tell nothing new.
     pub fn repeated(&self) -> usize {
         self.repeated
     }

@@ -159,6 +159,7 @@ impl Endpoint {
         .to_string();
         let begun = Instant::now();
         let mut usual = PAUSES.0;
+        let mut failed = false;
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let limit = left.unwrap_or(ANSWER).clamp(Duration::from_secs(1), ANSWER);
@@ -169,7 +170,8 @@ impl Endpoint {
             };
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if is_slow && left.is_some_and(|left| left.is_zero()) {
-                return Ok(Asked::Late);
+                // Only a model that was thinking used up the time; an endpoint that failed before did it otherwise.
+                return Ok(if failed { Asked::Failed(why) } else { Asked::Late });
             }
             let wished = pause
                 .filter(|pause| !pause.is_zero())
@@ -180,6 +182,7 @@ impl Endpoint {
                 return Ok(Asked::Failed(why + &wished.unwrap_or_default()));
             }
             usual = (usual * 2).min(PAUSES.1);
+            failed = true;
             retried(&why, pause)?;
             if inbox.rest(Instant::now() + pause)? {
                 return Ok(Asked::Over(why));
