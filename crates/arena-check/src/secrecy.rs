@@ -140,7 +140,7 @@ fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
         if let Some(seat) = seats.iter().find(|seat| nameless(first, **seat) != nameless(&elsewhere, **seat)) {
             let what = format!(
                 "what player {} is told in private is the same whatever the session's seed is, and another in a session with another id \
-                 or time: whoever knows these can compute it; deal it from `derivePrivateSeed`",
+                 or time: a player who knows these can compute it; deal it from `derivePrivateSeed`",
                 seat.number()
             );
             found.wrong.insert(what, [told(first, *seat), told(&elsewhere, *seat)].concat());

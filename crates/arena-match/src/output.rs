@@ -256,6 +256,22 @@ mod tests {
     }
 
     #[test]
+    fn a_private_output_belongs_to_its_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("export.jsonl");
+        fs::write(&path, "old").unwrap();
+        // Only root can give the file away; for others it is their own already.
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(std::os::unix::fs::chown(&path, Some(12345), Some(12345)).is_ok(), is_root);
+        let mut out = OutputFile::create_private(&path).unwrap();
+        out.write_all(b"new").unwrap();
+        out.keep().unwrap();
+        let data = fs::metadata(&path).unwrap();
+        assert_eq!((data.uid(), data.mode() & 0o777), (rustix::process::geteuid().as_raw(), 0o600));
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
     fn a_file_is_there_when_it_is_whole_and_has_no_name_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("game.jsonl");

@@ -365,7 +365,7 @@ fn secrets_that_follow_from_what_all_know_are_found() {
     check(
         Fault::Public,
         expect![[r#"
-        Wrong secrecy: what player 1 is told in private is the same whatever the session's seed is, and another in a session with another id or time: whoever knows these can compute it; deal it from `derivePrivateSeed`
+        Wrong secrecy: what player 1 is told in private is the same whatever the session's seed is, and another in a session with another id or time: a player who knows these can compute it; deal it from `derivePrivateSeed`
           player 1 is told: Your number is 5.
           player 1 is told: Your number is 6.
     "#]],

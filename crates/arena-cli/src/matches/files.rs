@@ -33,7 +33,7 @@ fn refusal(concurrency: u64, seats: u64, allowed: u64) -> Option<String> {
     (needed > allowed && concurrency > 1).then(|| {
         format!(
             "{concurrency} games beside each other need {needed} open files, and the system allows {allowed}: \
-             `--concurrency {}` would do, or `ulimit -Hn {needed}` by whoever may raise it",
+             use `--concurrency {}`, or raise the limit as root: `ulimit -Hn {needed}`",
             most.max(1)
         )
     })
@@ -49,11 +49,11 @@ mod tests {
     fn what_would_do_is_told_of_too_many_games() {
         assert_eq!(refusal(128, 2, 4096), None);
         let refused = refusal(128, 2, 1024).unwrap();
-        expect!["128 games beside each other need 3488 open files, and the system allows 1024: `--concurrency 36` would do, or `ulimit -Hn 3488` by whoever may raise it"].assert_eq(&refused);
+        expect!["128 games beside each other need 3488 open files, and the system allows 1024: use `--concurrency 36`, or raise the limit as root: `ulimit -Hn 3488`"].assert_eq(&refused);
         assert_eq!(refusal(36, 2, 1024), None);
         assert!(refusal(37, 2, 1024).is_some());
         // A single game is tried in any case.
         assert_eq!(refusal(1, 8, 20), None);
-        assert!(refusal(2, 8, 20).unwrap().contains("`--concurrency 1` would do"));
+        assert!(refusal(2, 8, 20).unwrap().contains("use `--concurrency 1`"));
     }
 }
