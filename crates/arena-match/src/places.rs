@@ -237,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_around_an_agent_is_refused_where_it_is_exposed() {
+        let (_kit, root) = kit();
+        let around = root.parent().unwrap().to_owned();
+        let told =
+            private(&agents(&root), &[around], SandboxMode::On, &[Place::Folder(&root)]).unwrap_err().to_string();
+        assert!(told.starts_with("--expose shows ") && told.contains("the agent agent lies in"), "{told}");
+        private(&agents(&root), &[root.join("mine/lib")], SandboxMode::On, &[Place::Folder(&root)]).unwrap();
+    }
+
+    #[test]
     fn places_that_cannot_be_hidden_are_refused() {
         let (on, off) = (SandboxMode::On, SandboxMode::Off);
         refused(
