@@ -109,7 +109,7 @@ fn play_with_files(hard: u32, soft: u32, concurrency: &str) -> (Option<i32>, Str
 fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
     let (code, told) = play_with_files(80, 80, "12");
     assert_eq!((code, told.lines().count()), (Some(2), 1), "{told}");
-    assert!(told.contains("`--concurrency 1` would do"), "{told}");
+    assert!(told.contains("use `--concurrency 1`, or raise"), "{told}");
     assert_eq!(play_with_files(80, 80, "1").0, Some(0));
     // What a single game lacks is no fault of the sandbox.
     let (code, told) = play_with_files(16, 16, "1");
