@@ -4,15 +4,16 @@ mod new;
 
 use std::fmt::Write;
 
-use arena_match::{CheckPlan, Checked, Finding, Severity, check};
+use arena_match::{CheckPlan, Checked, Finding, Severity, check, private};
 use arena_model::{GameType, Seed};
+use arena_report::listed;
 
 use crate::args::{AgentVerb, CheckArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::explain;
 use crate::matches::settings::{confinement, find_agent, find_command, find_game, tell_notes};
-use crate::output::{Style, print, printable};
+use crate::output::{Style, note, print, printable};
 
 /// How far what belongs to a sentence stands in.
 const INDENT: &str = "        ";
@@ -36,7 +37,13 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
         None => arena_catalogue::colosseum_games().collect(),
     };
     let called_off = interrupt::flag()?;
-    let confinement = confinement(&args.sandbox)?;
+    let mut confinement = confinement(&args.sandbox)?;
+    confinement.private = private(std::slice::from_ref(&agent), &confinement.expose, confinement.mode, &[])
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    if !confinement.private.is_empty() {
+        let hidden: Vec<String> = confinement.private.iter().map(|path| path.display().to_string()).collect();
+        note(&format!("the agent can't read files of the arena in its folder: {}", listed(&hidden)));
+    }
     // Always the same, so that what was found is found again after mending something else.
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(0), confinement: &confinement };
     let checked = check(plan, &called_off).map_err(explain)?;

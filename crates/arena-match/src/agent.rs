@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::message::Dialect;
+use crate::process::{Limits, SandboxMode, Spec};
 use crate::reply::short_label;
 
 /// An agent that can be seated in matches.
@@ -202,6 +203,20 @@ impl Manifest {
 }
 
 impl Command {
+    /// The command as a process to start, held in like this.
+    pub(crate) fn spec(&self, expose: &[PathBuf], hidden: Vec<PathBuf>, sandbox: SandboxMode, limits: Limits) -> Spec {
+        Spec {
+            program: self.program.clone(),
+            args: self.args.clone(),
+            folder: self.folder.clone(),
+            env: Vec::new(),
+            expose: expose.to_vec(),
+            hidden,
+            sandbox,
+            limits,
+        }
+    }
+
     /// How to start the agent at `path`, which the user called `text`.
     fn of(text: &str, path: &Path, folder: &Path, is_folder: bool, search: &str) -> Result<Command, AgentError> {
         let file = match is_folder {

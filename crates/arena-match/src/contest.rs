@@ -14,7 +14,7 @@ use crate::body::{Body, End, Log};
 use crate::http;
 use crate::link::Link;
 use crate::play::{MatchError, Played, Player, Table, Watch, agent_ids};
-use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, SandboxMode, Spec, StartError};
+use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
 use crate::report::{MatchResult, SeatResult};
 use crate::seat::{Fault, Seat};
@@ -203,16 +203,7 @@ fn start(
     match &agent.channel {
         Channel::Stdio(command) => {
             hidden.extend_from_slice(&confinement.private);
-            let spec = Spec {
-                program: command.program.clone(),
-                args: command.args.clone(),
-                folder: command.folder.clone(),
-                env: Vec::new(),
-                expose: confinement.expose.clone(),
-                hidden,
-                sandbox: confinement.mode,
-                limits: confinement.limits,
-            };
+            let spec = command.spec(&confinement.expose, hidden, confinement.mode, confinement.limits);
             process::start(&confinement.launcher, &spec).map(|process| Started::Process(Box::new(process)))
         }
         Channel::Http(url) => {

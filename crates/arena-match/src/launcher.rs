@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::wire::{self, Order, Report};
 use crate::process::{InForce, LAUNCHER_ENV, Limits, SandboxMode, StartError};
 use exposure::Exposure;
-pub(crate) use exposure::{is_system, is_wide};
+pub(crate) use exposure::{View, is_system, is_wide};
 use watch::Members;
 
 /// User and group as whom agents run when the arena runs as root: `nobody`, who owns no files.

@@ -38,7 +38,7 @@ pub use message::Dialect;
 pub use moves::Moves;
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
-pub use places::{OpenPlace, Place, private};
+pub use places::{OpenPlace, Place, own_apart, private};
 pub use play::{Glance, MatchError, Watch, agent_ids};
 pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
 pub use replay::{

@@ -5,22 +5,40 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::agent::{Agent, Channel, Command};
-use crate::launcher::{is_system, is_wide};
-use crate::process::SandboxMode;
+use crate::launcher::{View, is_system, is_wide};
+use crate::process::{Limits, SandboxMode, order};
 use crate::tournament;
 
-/// Most entries of one agent's folder that are searched for files of the arena.
-const MAX_ENTRIES: usize = 10_000;
+/// Most entries of one agent's folder that are searched for files of the arena. A million take some seconds.
+const MAX_ENTRIES: usize = 1_000_000;
 
-/// The beginning of each replay.
-const REPLAY: &[u8] = b"{\"arena_replay\"";
+/// Number of files of the arena in a folder that holds nothing else, from which on the folder is hidden rather than its files.
+const MANY: usize = 64;
 
-/// Names, without numbers at their end, of files that hold a store, in whose folder are its keys and leagues.
+/// The beginnings of replays, of journals, and of transcripts of language models' play, with those of earlier versions.
+const HEADS: [&[u8]; 5] = [
+    b"{\"arena_replay\"",
+    b"{\"arena_tournament\"",
+    b"{\"arena_transcript\"",
+    b"{\"api\":\"openai\",\"api_base\"",
+    b"{\"api\":\"anthropic\",\"api_base\"",
+];
+
+/// The name of a store, in whose folder are its keys and leagues. Files beside it have something behind that name.
 const STORE: &str = "arena.sqlite3";
+
+/// The beginnings of SQLite's files: the database, its log in either byte order, the index of the log, and the journal.
+const SQLITE: [&[u8]; 5] = [
+    b"SQLite format 3\0",
+    b"\x37\x7f\x06\x82",
+    b"\x37\x7f\x06\x83",
+    b"\x18\xe2\x2d\x00",
+    b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
+];
 
 /// A place in which the arena is going to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +74,7 @@ pub fn private(
         let folder = real(&command.folder);
         (!is_wide(&folder, home.as_deref())).then_some(folder)
     };
+    own_apart(agents, places)?;
     let mut hidden = Vec::new();
     for place in places {
         let (Place::File(path) | Place::Folder(path)) = *place;
@@ -63,27 +82,6 @@ pub fn private(
         check(path, &real_path, expose, mode)?;
         for (agent, command) in commands.clone() {
             let folder = shown(command);
-            let is_own = command.own.iter().chain([&command.program]).any(|own| real(own) == real_path);
-            if is_own || folder.as_ref() == Some(&real_path) {
-                return Err(OpenPlace(format!(
-                    "{} is the folder, or a file, of the agent {}, which can read what is written there; choose another place",
-                    path.display(),
-                    agent.name
-                )));
-            }
-            let is_around = command
-                .own
-                .iter()
-                .chain([&command.program, &command.folder])
-                .any(|own| real(own).starts_with(&real_path));
-            if let Some(exposed) = expose.iter().find(|exposed| is_around && real_path.starts_with(real(exposed))) {
-                return Err(OpenPlace(format!(
-                    "--expose shows {} to agents, and the agent {} lies in {}, so what is written there can't be hidden; choose another place",
-                    exposed.display(),
-                    agent.name,
-                    path.display()
-                )));
-            }
             let is_within = folder.as_ref().is_some_and(|folder| real_path.starts_with(folder));
             if mode == SandboxMode::Off && is_within && matches!(place, Place::Folder(_)) {
                 return Err(OpenPlace(format!(
@@ -95,12 +93,59 @@ pub fn private(
         }
         hidden.push(real_path);
     }
-    let mut folders: Vec<PathBuf> = commands.filter_map(|(_, command)| shown(command)).collect();
+    if mode == SandboxMode::Off {
+        return Ok(hidden);
+    }
+    let mut folders: Vec<PathBuf> = commands.clone().filter_map(|(_, command)| shown(command)).collect();
     folders.sort();
     folders.dedup();
-    hidden.extend(folders.iter().flat_map(|folder| written_before(folder)));
+    let count = hidden.len();
+    for folder in &folders {
+        hidden.extend(written_before(folder, MAX_ENTRIES)?);
+    }
     hidden.extend(own_output().filter(|path| folders.iter().any(|folder| path.starts_with(folder))));
+    let (to_come, found) = hidden.split_at(count);
+    for (agent, command) in commands {
+        let spec = command.spec(expose, Vec::new(), mode, Limits::default());
+        let Some(view) = order(&spec).ok().and_then(|order| View::of(&order)) else { continue };
+        let in_place = to_come.iter().find_map(|path| Some((path, view.needed_in(path).next()?)));
+        // A file that the user names is meant to be read.
+        let in_found =
+            || found.iter().find_map(|path| Some((path, view.needed_in(path).find(|needed| *needed != path)?)));
+        if let Some((path, needed)) = in_place.or_else(in_found) {
+            return Err(OpenPlace(format!(
+                "{} can't be hidden from the agent {}, which needs {} in it; choose another place, or move what the agent needs",
+                path.display(),
+                agent.name,
+                needed.display()
+            )));
+        }
+    }
     Ok(hidden)
+}
+
+/// Refuses places that are the folder, or a file, of an agent, wherever the agent is going to be played with.
+///
+/// # Errors
+/// When one of the places is.
+pub fn own_apart(agents: &[Agent], places: &[Place<'_>]) -> Result<(), OpenPlace> {
+    let home = env::home_dir();
+    for place in places {
+        let (Place::File(path) | Place::Folder(path)) = *place;
+        let real_path = real(path);
+        for agent in agents {
+            let Channel::Stdio(command) = &agent.channel else { continue };
+            let folder = Some(real(&command.folder)).filter(|folder| !is_wide(folder, home.as_deref()));
+            if folder.iter().chain(&command.own).chain([&command.program]).any(|own| real(own) == real_path) {
+                return Err(OpenPlace(format!(
+                    "{} is the folder, or a file, of the agent {}, which can read what is written there; choose another place",
+                    path.display(),
+                    agent.name
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The files that our own standard output and error go to: results stand there, with their seeds.
@@ -139,17 +184,24 @@ fn real(path: &Path) -> PathBuf {
     })
 }
 
-/// Files of the arena in a folder: replays and their logs, tournaments, stores.
-fn written_before(root: &Path) -> Vec<PathBuf> {
-    let (mut found, mut folders, mut left) = (Vec::new(), vec![root.to_owned()], MAX_ENTRIES);
+/// Files of the arena in a folder: replays and their logs, tournaments, stores, transcripts.
+fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
+    let (mut found, mut folders, mut left) = (Vec::new(), vec![root.to_owned()], most);
     while let Some(folder) = folders.pop() {
-        let entries: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().take(left).collect();
-        left -= entries.len();
-        let holds = |name: &str| entries.iter().any(|entry| entry.file_name() == name);
+        let entries: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().take(left + 1).collect();
+        left = left.checked_sub(entries.len()).ok_or_else(|| {
+            OpenPlace(format!(
+                "the agent's folder {} has more than {most} entries, too many to be searched for files of the arena; give the agent a folder of its own",
+                root.display()
+            ))
+        })?;
+        let holds =
+            |name: &str| entries.iter().any(|entry| entry.file_name() == name) && is_record(name, &folder.join(name));
         if folder != root && (holds(tournament::FILE) || holds(STORE)) {
             found.push(folder);
             continue;
         }
+        let (all, before) = (entries.len(), found.len());
         for entry in entries {
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();
@@ -157,12 +209,17 @@ fn written_before(root: &Path) -> Vec<PathBuf> {
             let name = name.to_string_lossy();
             if kind.is_dir() {
                 folders.push(path);
-            } else if kind.is_file() && (is_log(&name) || name.starts_with(STORE) || is_record(&name, &path)) {
+            } else if kind.is_file() && (is_log(&name) || is_record(&name, &path)) {
                 found.push(path);
             }
         }
+        // Thousands of paths are more than the start of an agent takes.
+        if folder != root && all >= MANY && found.len() - before == all {
+            found.truncate(before);
+            found.push(folder);
+        }
     }
-    found
+    Ok(found)
 }
 
 /// True for `game.seat0.log`, the log of an agent.
@@ -171,14 +228,37 @@ fn is_log(name: &str) -> bool {
     seat.is_some_and(|(_, seat)| !seat.is_empty() && seat.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// True for a replay, the journal of a tournament, and the transcript of a language model's play.
+/// True for a replay, the journal of a tournament, the transcript of a language model's play, and a file of a store. The name says
+/// what a file may be, and its first bytes say what it is, since an agent's own data may have any name.
 fn is_record(name: &str, path: &Path) -> bool {
-    let mut start = [0; REPLAY.len()];
-    name.starts_with(tournament::FILE)
-        || name.starts_with("play-") && name.ends_with(".jsonl")
-        || name.ends_with(".jsonl")
-            && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-            && start == *REPLAY
+    let is_store = name.starts_with(STORE);
+    let is_ours =
+        is_store || name.starts_with(tournament::FILE) || name.starts_with("play-") && name.ends_with(".jsonl");
+    if !is_ours && !name.ends_with(".jsonl") {
+        return false;
+    }
+    match start(path) {
+        // The arena may be about to write it.
+        Ok(start) if start.is_empty() => is_ours,
+        Ok(start) if is_store => is_sqlite(&start) || is_sqlite(&start_or_none(&path.with_file_name(STORE))),
+        Ok(start) => HEADS.iter().any(|head| start.starts_with(head)),
+        Err(_) => is_ours,
+    }
+}
+
+fn is_sqlite(start: &[u8]) -> bool {
+    SQLITE.iter().any(|magic| start.starts_with(magic))
+}
+
+fn start_or_none(path: &Path) -> Vec<u8> {
+    start(path).unwrap_or_default()
+}
+
+/// The first bytes of a file, enough to tell what it is.
+fn start(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(64).read_to_end(&mut start)?;
+    Ok(start)
 }
 
 #[cfg(test)]
@@ -197,10 +277,21 @@ mod tests {
             ("mine/old.seat0.log", "x"),
             ("mine/lib/deep/game.jsonl", "{\"arena_replay\":1}\n"),
             ("mine/lib/a.seat.log", "x"),
-            ("mine/cup/tournament.jsonl", "{}\n"),
+            ("mine/cup/tournament.jsonl", "{\"arena_tournament\":1}\n"),
             ("mine/cup/replays/1.jsonl", "x"),
-            ("mine/data/arena.sqlite3", "x"),
+            ("mine/data/arena.sqlite3", "SQLite format 3\0x"),
             ("mine/data/auth.secret", "x"),
+            ("mine/play-a.jsonl", "{\"arena_transcript\":1,\"api\":\"openai\"}\n"),
+            ("mine/talk.jsonl", "{\"api\":\"anthropic\",\"api_base\":\"x\"}\n"),
+            ("mine/play-empty.jsonl", ""),
+            ("mine/empty.jsonl", ""),
+            ("mine/arena.sqlite3-wal", "\x37\x7f\x06\x02"),
+            // Data of the agent itself.
+            ("mine/play-book.jsonl", "{\"opening\":\"e4\"}\n"),
+            ("mine/lib/tournament.jsonl", "{\"won\":3}\n"),
+            ("mine/lib/tournament.jsonl.old", "won 3\n"),
+            ("mine/lib/arena.sqlite3", "a map of the arena"),
+            ("mine/lib/arena.sqlite3-shm", "x"),
         ] {
             fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             fs::write(root.join(name), text).unwrap();
@@ -222,7 +313,105 @@ mod tests {
         hidden.sort();
         let names: Vec<_> = hidden.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap()).collect();
         let expected = ["", "mine/cup", "mine/data", "mine/lib/deep/game.jsonl", "mine/new.jsonl", "mine/old.jsonl"];
-        assert_eq!(names, [&expected[..], &["mine/old.seat0.log"]].concat());
+        let more = ["mine/old.seat0.log", "mine/play-a.jsonl", "mine/play-empty.jsonl", "mine/talk.jsonl"];
+        assert_eq!(names, [&expected[..], &more].concat());
+    }
+
+    #[test]
+    fn companions_of_a_store_are_known_by_it_or_by_themselves() {
+        let (_kit, root) = kit();
+        let lib = root.join("mine/lib");
+        let wal = lib.join("arena.sqlite3-wal");
+        fs::write(&wal, b"\x37\x7f\x06\x82 pages").unwrap();
+        assert_eq!(written_before(&lib, 100).unwrap(), [wal, lib.join("deep/game.jsonl")]);
+        fs::write(lib.join("arena.sqlite3"), b"SQLite format 3\0 pages").unwrap();
+        let mut found = written_before(&lib, 100).unwrap();
+        found.sort();
+        let names = ["arena.sqlite3", "arena.sqlite3-shm", "arena.sqlite3-wal", "deep/game.jsonl"];
+        assert_eq!(found, names.map(|name| lib.join(name)));
+    }
+
+    #[test]
+    fn a_folder_full_of_replays_is_hidden_as_a_whole() {
+        let (_kit, root) = kit();
+        let folder = root.join("mine/lib/deep");
+        let fill = |numbers: std::ops::Range<usize>| {
+            for number in numbers {
+                fs::write(folder.join(format!("{number}.jsonl")), "{\"arena_replay\":1}\n").unwrap();
+            }
+        };
+        fill(1..MANY - 1);
+        assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap().len(), MANY - 1);
+        fill(MANY - 1..MANY);
+        assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap(), [folder.clone()]);
+        assert_eq!(written_before(&folder, 1000).unwrap().len(), MANY);
+        fs::write(folder.join("weights"), "").unwrap();
+        assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap().len(), MANY);
+    }
+
+    #[test]
+    fn a_folder_with_too_many_entries_to_search_is_refused() {
+        let (_kit, root) = kit();
+        let folder = root.join("mine/lib");
+        // Six files, and a folder with one more.
+        assert_eq!(written_before(&folder, 7).unwrap(), [folder.join("deep/game.jsonl")]);
+        let told = written_before(&folder, 6).unwrap_err().to_string();
+        expect![[
+            r#"the agent's folder ROOT/mine/lib has more than 6 entries, too many to be searched for files of the arena; give the agent a folder of its own"#
+        ]]
+        .assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
+    }
+
+    /// Plays with an interpreter at this path in the agent's folder, a link or a file, and writes to these places.
+    #[track_caller]
+    fn with_interpreter(at: &str, is_link: bool, folder: &str, expected: Expect) {
+        let (_kit, root) = kit();
+        let interpreter = root.join(at);
+        fs::create_dir_all(interpreter.parent().unwrap()).unwrap();
+        match is_link {
+            true => std::os::unix::fs::symlink("/bin/sh", &interpreter).unwrap(),
+            false => fs::copy("/bin/sh", &interpreter).map(|_| ()).unwrap(),
+        }
+        let words = [interpreter, root.join("mine/agent.py")].map(|path| path.to_str().unwrap().to_owned());
+        let agents = [Agent::command(&words, "").unwrap()];
+        let told = private(&agents, &[], SandboxMode::On, &[Place::Folder(&root.join(folder))]);
+        let told = told.map_or_else(|error| error.to_string(), |_| String::new());
+        expected.assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
+    }
+
+    #[test]
+    fn an_interpreter_that_lies_where_the_arena_writes_is_refused_if_the_agent_sees_that_place() {
+        for is_link in [false, true] {
+            with_interpreter(
+                "mine/new/venv/bin/python",
+                is_link,
+                "mine/new",
+                expect![
+                    "ROOT/mine/new can't be hidden from the agent agent, which needs ROOT/mine/new/venv/bin/python in it; choose another place, or move what the agent needs"
+                ],
+            );
+            // The interpreter's folder is the place itself.
+            with_interpreter(
+                "new/bin/python",
+                is_link,
+                "new",
+                expect![
+                    "ROOT/new can't be hidden from the agent agent, which needs ROOT/new/bin/python in it; choose another place, or move what the agent needs"
+                ],
+            );
+            // An old tournament.
+            with_interpreter(
+                "mine/cup/venv/bin/python",
+                is_link,
+                "new",
+                expect![
+                    "ROOT/mine/cup can't be hidden from the agent agent, which needs ROOT/mine/cup/venv/bin/python in it; choose another place, or move what the agent needs"
+                ],
+            );
+            // The interpreter's folder is shown, and nothing around it.
+            with_interpreter("new/venv/bin/python", is_link, "new", expect![""]);
+            with_interpreter("mine/venv/bin/python", is_link, "mine/new", expect![""]);
+        }
     }
 
     #[track_caller]
@@ -239,11 +428,18 @@ mod tests {
     #[test]
     fn a_folder_around_an_agent_is_refused_where_it_is_exposed() {
         let (_kit, root) = kit();
-        let around = root.parent().unwrap().to_owned();
-        let told =
-            private(&agents(&root), &[around], SandboxMode::On, &[Place::Folder(&root)]).unwrap_err().to_string();
-        assert!(told.starts_with("--expose shows ") && told.contains("the agent agent lies in"), "{told}");
-        private(&agents(&root), &[root.join("mine/lib")], SandboxMode::On, &[Place::Folder(&root)]).unwrap();
+        let around = root.join("around");
+        fs::create_dir(&around).unwrap();
+        fs::rename(root.join("mine"), around.join("mine")).unwrap();
+        let told = |expose: PathBuf| {
+            let told = private(&agents(&around), &[expose], SandboxMode::On, &[Place::Folder(&around)]);
+            told.map_or_else(|error| error.to_string(), |_| String::new()).replace(root.to_str().unwrap(), "ROOT")
+        };
+        expect![
+            "ROOT/around can't be hidden from the agent agent, which needs ROOT/around/mine/agent.py in it; choose another place, or move what the agent needs"
+        ]
+        .assert_eq(&told(root.clone()));
+        assert_eq!(told(around.join("mine/lib")), "");
     }
 
     #[test]

@@ -201,7 +201,8 @@ fn pipe() -> io::Result<Pipe> {
     Ok(Pipe { reader, writer })
 }
 
-fn order(spec: &Spec) -> io::Result<Order> {
+/// The order that starts an agent.
+pub(crate) fn order(spec: &Spec) -> io::Result<Order> {
     let is_bare = !spec.program.as_os_str().as_encoded_bytes().contains(&b'/');
     let given = spec.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
     Ok(Order {

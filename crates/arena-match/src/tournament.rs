@@ -15,7 +15,7 @@ pub(crate) use fingerprint::entries as files_of;
 pub use journal::{Journal, JournalError};
 pub use line::{ChangedLine, CheckedLine, GameLine, QuarantinedLine, SpreadLine, TimePart, WorkerPart};
 pub use plan::{Entrant, Plan, PlanError, Reach, ScriptPart};
-pub use play::{Ended, FilesChanged, How, PlayError, places, play};
+pub use play::{Ended, FilesChanged, How, PlayError, check_folder, places, play};
 pub use record::Record;
 pub use watch::FileWatch;
 

@@ -154,14 +154,11 @@ impl Model {
         let fence = Fence::draw()?;
         let tools = prompt::tools(seat);
         let system = prompt::system(seat, &fence);
-        self.transcript.note(
-            "begin",
-            json!({
-                "session": seat.session, "challenge": seat.challenge, "you": seat.you, "seat": seat.number(),
-                "model": self.name, "api": self.endpoint.api(), "api_base": self.endpoint.base(),
-                "context_tokens": self.context_tokens, "temperature": self.temperature, "seed": self.seed, "system": system, "tools": tools,
-            }),
-        )?;
+        self.transcript.begin(json!({
+            "session": seat.session, "challenge": seat.challenge, "you": seat.you, "seat": seat.number(),
+            "model": self.name, "api": self.endpoint.api(), "api_base": self.endpoint.base(),
+            "context_tokens": self.context_tokens, "temperature": self.temperature, "seed": self.seed, "system": system, "tools": tools,
+        }))?;
         let begun = Instant::now();
         let deadline = self.limits.time.map(|time| begun + time);
         let mut history = History::of(self.context_tokens);

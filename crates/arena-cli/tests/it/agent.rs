@@ -71,3 +71,28 @@ fn there_is_one_agent_to_check() {
     assert_eq!(code(&["/nowhere/bot"]), 8);
     assert_eq!(code(&[&example("python/snake.py"), "--game", "tennis"]), 2);
 }
+
+#[test]
+fn the_author_is_told_which_files_are_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let agent = path("agent.py");
+    let text = "import json\nopen(__file__.replace('agent.py', 'play-book.jsonl')).read()\n";
+    let snake = fs::read_to_string(example("python/snake.py")).unwrap();
+    fs::write(&agent, snake.replacen("import json\n", text, 1)).unwrap();
+    fs::copy(example("python/colosseum.py"), path("colosseum.py")).unwrap();
+    fs::write(path("play-book.jsonl"), "{\"opening\":1}\n").unwrap();
+    let check = || run(&["agent", "check", agent.to_str().unwrap(), "--game", "snake"]);
+    let checked = check();
+    assert_eq!((checked.code, checked.stderr.as_str()), (0, ""), "{checked:#?}");
+    fs::write(path("old.jsonl"), "{\"arena_replay\":1}\n").unwrap();
+    fs::write(path("old.seat1.log"), "").unwrap();
+    let checked = check();
+    let root = folder.path().canonicalize().unwrap();
+    let told = checked.stderr.replace(root.to_str().unwrap(), "ROOT");
+    assert_eq!(checked.code, 0, "{checked:#?}");
+    let names = told.strip_prefix("note: the agent can't read files of the arena in its folder: ").unwrap().trim_end();
+    let mut names: Vec<&str> = names.split(" and ").collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ROOT/old.jsonl", "ROOT/old.seat1.log"]);
+}

@@ -202,3 +202,35 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
         assert!(!nest.path("cup").exists());
     }
 }
+
+#[test]
+fn an_interpreter_among_private_files_is_refused_and_one_beside_them_shows_nothing() {
+    let needles = seeds("1");
+    for user in users() {
+        for mode in MODES {
+            let nest = Nest::new(user, &needles);
+            for folder in ["cup", "beside"] {
+                let bin = nest.path(folder).join("venv/bin");
+                fs::create_dir_all(&bin).unwrap();
+                std::os::unix::fs::symlink("/usr/bin/python3", bin.join("python")).unwrap();
+            }
+            for folder in ["cup", "beside"] {
+                fs::set_permissions(nest.path(folder), Permissions::from_mode(0o755)).unwrap();
+                nest.give(&nest.path(folder));
+            }
+            let play = |interpreter: &str| {
+                let args = ["tournament", "run", "--json", "--rounds", "1", "--out", "cup", "--sandbox", mode];
+                let agents = ["--", interpreter, "spy.py", "--", interpreter, "other.py"];
+                nest.run(&[&args[..], &GAME, &agents].concat())
+            };
+            let run = play("cup/venv/bin/python");
+            let says = "cup can't be hidden from the agent spy, which needs ";
+            assert!(run.code == 2 && run.stderr.contains(says), "{mode} as {user:?}: {run:#?}");
+            assert!(!nest.path("cup/tournament.jsonl").exists());
+            let run = play("beside/venv/bin/python");
+            assert_eq!(run.code, 0, "{mode} as {user:?}: {run:#?}");
+            let journal = fs::read_to_string(nest.path("cup/tournament.jsonl")).unwrap();
+            assert!(journal.lines().count() == 3 && !journal.contains("CRASHED"), "{mode} as {user:?}: {journal}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The file system that an agent with namespaces sees: put together on a temporary file system of its own, out of
 //! read-only views of the system's programs, the agent's folder and its interpreter.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
@@ -15,12 +15,16 @@ use rustix::mount::{
 use rustix::process::{chdir, pivot_root};
 
 use super::confine::{DEVICES, ETC, ZERO, has_landlock};
-use super::exposure::{Exposure, entries, is_system};
+use super::exposure::{Exposure, MAX_ENTRIES, entries, is_system};
 use super::{Plan, Setup};
 use crate::process::{InForce, StartError};
 
 /// Where the system's own root is while the new one is built.
 const OLD: &str = "/old";
+
+/// The new root. It has room for the agent's folder under two names, entry by entry.
+const ROOT_OPTIONS: &CStr = c"mode=755,size=8m,nr_inodes=32768";
+const _: () = assert!(2 * MAX_ENTRIES + 4096 <= 32768);
 
 /// Size of the scratch file system if the size of files is without limit, in bytes.
 const SCRATCH_BYTES: u64 = 1 << 30;
@@ -62,7 +66,7 @@ fn enter_new_root() -> io::Result<()> {
     let places = ["/tmp", "/mnt", "/var", "/usr"];
     let place = places.into_iter().map(Path::new).find(|place| place.is_dir()).unwrap_or(Path::new("/dev"));
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", place, "tmpfs", flags, Some(c"mode=755,size=8m,nr_inodes=4096"))?;
+    mount("tmpfs", place, "tmpfs", flags, Some(ROOT_OPTIONS))?;
     let old = place.join("old");
     make_folder(&old)?;
     pivot_root(place, &old)?;
@@ -186,22 +190,33 @@ fn show_each(entries: &[fs::DirEntry], Exposure { at, source, .. }: &Exposure) -
     make_folder(at)?;
     // A mount of its own, so that it becomes read-only wherever it is.
     mount_bind_recursive(at, at)?;
-    for entry in entries {
-        let (kind, name) = (entry.file_type()?, entry.file_name());
-        if kind.is_symlink() {
-            symlink(fs::read_link(entry.path())?, at.join(name))?;
-        } else if kind.is_dir() || kind.is_file() {
-            match show(&source.join(&name), &at.join(&name)) {
-                // It is gone since the folder was read: a swap file, a cache.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                shown => shown?,
-            }
-        }
-    }
+    show_entries(entries, at, source)?;
     // It is as closed to others as the folder itself. An owner that isn't known in here needn't be told.
     let metadata = old(source).metadata()?;
     let _ = chown(at, Some(metadata.uid()), Some(metadata.gid()));
     fs::set_permissions(at, metadata.permissions())
+}
+
+fn show_entries(entries: &[fs::DirEntry], at: &Path, source: &Path) -> io::Result<()> {
+    for entry in entries {
+        match show_entry(entry, at, source) {
+            // It is gone since the folder was read: a swap file, a cache.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            shown => shown?,
+        }
+    }
+    Ok(())
+}
+
+fn show_entry(entry: &fs::DirEntry, at: &Path, source: &Path) -> io::Result<()> {
+    let (kind, name) = (entry.file_type()?, entry.file_name());
+    if kind.is_symlink() {
+        symlink(fs::read_link(entry.path())?, at.join(name))
+    } else if kind.is_dir() || kind.is_file() {
+        show(&source.join(&name), &at.join(&name))
+    } else {
+        Ok(())
+    }
 }
 
 /// Puts something that nobody can open in front of these files and folders.
@@ -291,6 +306,25 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+
+    #[test]
+    fn entries_that_vanish_while_they_are_shown_stop_nothing() {
+        let (folder, shown) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let names = ["gone", "gone.swp", "stays", "sub"];
+        for name in ["gone", "stays"] {
+            symlink("target", folder.path().join(name)).unwrap();
+        }
+        fs::write(folder.path().join("gone.swp"), "").unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        let entries = entries(folder.path()).unwrap();
+        assert_eq!(entries.len(), names.len());
+        fs::remove_file(folder.path().join("gone")).unwrap();
+        fs::remove_file(folder.path().join("gone.swp")).unwrap();
+        fs::remove_dir(folder.path().join("sub")).unwrap();
+        show_entries(&entries, shown.path(), folder.path()).unwrap();
+        let left: Vec<_> = fs::read_dir(shown.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["stays"]);
+    }
 
     #[test]
     fn paths_of_mounts_come_back_as_they_were() {

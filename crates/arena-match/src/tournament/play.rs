@@ -16,7 +16,7 @@ use crate::agent::Agent;
 use crate::contest::{Confinement, Contest, Plan, hold};
 use crate::output::OutputFile;
 use crate::placement::spread;
-use crate::places::{OpenPlace, Place, private};
+use crate::places::{OpenPlace, Place, own_apart, private};
 use crate::play::MatchError;
 use crate::process::Launcher;
 
@@ -181,6 +181,15 @@ pub fn places(plan: &super::Plan, folder: &Path) -> Result<Vec<PathBuf>, OpenPla
     let agents: Vec<Agent> = plan.agents.iter().map(super::Entrant::agent).collect();
     let replays = folder.join(REPLAYS);
     private(&agents, &plan.expose, plan.sandbox, &[Place::Folder(folder), Place::Folder(&replays)])
+}
+
+/// Refuses a tournament's folder that is the folder, or a file, of one of its agents, wherever they are played.
+///
+/// # Errors
+/// When it is.
+pub fn check_folder(plan: &super::Plan, folder: &Path) -> Result<(), OpenPlace> {
+    let agents: Vec<Agent> = plan.agents.iter().map(super::Entrant::agent).collect();
+    own_apart(&agents, &[Place::Folder(folder)])
 }
 
 /// What all matches of a tournament have in common.

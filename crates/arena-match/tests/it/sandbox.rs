@@ -142,6 +142,8 @@ for name in ["there", "later", "by-link"]:
         let agent = Agent::python(mode, text);
         let folder = agent.spec.folder.clone();
         fs::write(folder.join("there"), "was there").unwrap();
+        // Weights, tables and the like.
+        (0..1000).for_each(|number| fs::write(folder.join(format!("part{number}")), "").unwrap());
         std::os::unix::fs::symlink("later", folder.join("by-link")).unwrap();
         let mut process = agent.start();
         assert_eq!(read_line(&process.stdout), "ready", "{mode:?}");
@@ -149,6 +151,21 @@ for name in ["there", "later", "by-link"]:
         fs::File::from(process.stdin.take().unwrap()).write_all(b"go\n").unwrap();
         let told = read_to_end(&process.stdout);
         assert_eq!(told, "there was there\nlater refused\nby-link refused\n", "{mode:?}");
+    }
+}
+
+#[test]
+fn a_folder_with_too_many_entries_is_shown_whole_and_that_is_told() {
+    for mode in CONFINED {
+        let agent = Agent::python(mode, "print('there')");
+        (0..8200).for_each(|number| fs::write(agent.spec.folder.join(format!("part{number}")), "").unwrap());
+        let mut process = agent.start();
+        let missing = &process.in_force().unwrap().missing;
+        let is_told = |note: &String| {
+            note.ends_with(" has more than 8192 entries, so files that appear in it during the match can be read.")
+        };
+        assert_eq!(missing.iter().filter(|note| is_told(note)).count(), 1, "{mode:?}: {missing:?}");
+        assert_eq!(read_line(&process.stdout), "there", "{mode:?}");
     }
 }
 

@@ -63,17 +63,31 @@ impl Transcript {
         self.path.as_deref()
     }
 
+    /// Writes the first line, whose beginning says what the file is: by it the arena hides the file from agents.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn begin(&mut self, fields: Value) -> Result<(), Failure> {
+        self.write("{\"arena_transcript\":1,", "begin", fields)
+    }
+
     /// Writes a line: what happened, and when, with these fields.
     ///
     /// # Errors
     /// When it can't be written.
     pub fn note(&mut self, what: &str, fields: Value) -> Result<(), Failure> {
+        self.write("{", what, fields)
+    }
+
+    /// Writes a line with this in the place of its opening brace.
+    fn write(&mut self, head: &str, what: &str, fields: Value) -> Result<(), Failure> {
         let (Some(path), Some(file)) = (&self.path, &mut self.file) else { return Ok(()) };
         let mut line = json!({"type": what, "time": Environment::system().now().0});
         if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {
             line.extend(fields);
         }
-        writeln!(file, "{line}").map_err(|error| cannot_write(path, &error))
+        let line = line.to_string();
+        writeln!(file, "{head}{}", &line[1..]).map_err(|error| cannot_write(path, &error))
     }
 }
 
