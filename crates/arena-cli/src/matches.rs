@@ -64,6 +64,21 @@ struct Held {
     replay: Option<(PathBuf, OutputFile)>,
 }
 
+impl Held {
+    /// Puts the replay and the logs into their places. Returns the game, with the path of its replay.
+    fn keep(self) -> Result<Contest, Failure> {
+        let Held { mut contest, replay } = self;
+        if let Some((path, file)) = replay {
+            let has_logs = file.is_regular();
+            let kept = file.keep().map_err(|error| cannot_write(&path, &error));
+            let logged = if has_logs { logs::write(&path, &contest) } else { Ok(()) };
+            kept.and(logged)?;
+            contest.result.replay_file = Some(path.display().to_string());
+        }
+        Ok(contest)
+    }
+}
+
 /// A result, and which of several games it is of.
 #[derive(Serialize)]
 struct Numbered<'a> {
@@ -211,24 +226,23 @@ impl Run {
         first..self.games.min(first + GAMES_A_PAIR)
     }
 
-    /// Puts replays and logs of games into their places, and prints how the games went. Returns true while there is a reader.
+    /// Puts replays and logs of games into their places, and prints how the games went. Returns true while there is a reader. A game
+    /// that can't be kept, or whose logs can't, costs no other game anything; the first failure is what is returned in the end.
     fn keep_all(
         &self,
         games: impl IntoIterator<Item = (usize, Held)>,
         score: &mut Score,
         style: Style,
     ) -> Result<bool, Failure> {
-        let mut has_reader = true;
-        for (number, Held { mut contest, replay }) in games {
-            if let Some((path, file)) = replay {
-                if file.keep().map_err(|error| cannot_write(&path, &error))? {
-                    logs::write(&path, &contest)?;
-                }
-                contest.result.replay_file = Some(path.display().to_string());
-            }
-            has_reader &= self.tell(number, &contest, score, style)?;
+        let mut kept = Ok(true);
+        for (number, held) in games {
+            let told = held.keep().and_then(|contest| self.tell(number, &contest, score, style));
+            kept = match (kept, told) {
+                (Ok(before), Ok(now)) => Ok(before && now),
+                (Err(first), _) | (Ok(_), Err(first)) => Err(first),
+            };
         }
-        Ok(has_reader)
+        kept
     }
 
     fn replay_path(&self, number: usize) -> Option<PathBuf> {

@@ -8,15 +8,16 @@ use crate::contest::{Contest, OwnerLog};
 /// Writes a log for each agent: `game.jsonl` has `game.seat0.log` and so on.
 ///
 /// # Errors
-/// When one can't be written; names it.
+/// When one can't be written; names the first such. The others are written all the same.
 pub fn write(replay: &Path, contest: &Contest) -> Result<(), (PathBuf, io::Error)> {
+    let mut all = Ok(());
     for (seat, log) in contest.logs.iter().enumerate() {
         let path = path(replay, seat);
         let mut text = Vec::new();
         let written = write_log(log, &mut text).and_then(|()| crate::output::write(&path, &text));
-        written.map_err(|error| (path, error))?;
+        all = all.and(written.map_err(|error| (path, error)));
     }
-    Ok(())
+    all
 }
 
 /// The log of the agent on `seat`, next to a replay.

@@ -3,7 +3,11 @@
 use std::fs;
 use std::process::Command;
 
+use serde_json::Value;
+
 use super::{Finished, Room};
+use crate::program;
+use crate::tournament::Lab;
 
 /// Runs `arena match run` with these arguments, of which `HONEST` and `ROOM` stand for what is there.
 fn run(room: &Room, args: &str) -> Finished {
@@ -116,4 +120,31 @@ fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
     assert!(code == Some(1) && told.contains("Too many open files"), "{code:?} {told}");
     // What is there to be had is taken.
     assert_eq!(play_with_files(400, 80, "12"), (Some(0), String::new()));
+}
+
+#[test]
+fn a_replay_that_cannot_be_kept_costs_the_other_game_of_its_pair_nothing() {
+    let (lab, out) = (Lab::new(), tempfile::tempdir().unwrap());
+    let games = out.path().join("games");
+    let bots = ["a", "b"].map(|name| {
+        let bot = lab.bot(name, 1, 0.0);
+        let text = fs::read_to_string(&bot).unwrap();
+        let taken = games.join("1.jsonl");
+        fs::write(&bot, format!("import os\nos.makedirs({taken:?}, exist_ok=True)\n{text}")).unwrap();
+        bot
+    });
+    let args = ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--sandbox", "off", "--json"];
+    let more = ["--set", "n_epochs=3", "--games", "4", "--replay", games.to_str().unwrap()];
+    let run = program::run(&[&args[..], &more].concat());
+    let told =
+        format!("error: {} can't be written: it isn't a regular file any more\n", games.join("1.jsonl").display());
+    assert_eq!((run.code, &run.stderr), (10, &told));
+    let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(results.iter().map(|result| result["number"].as_u64().unwrap()).collect::<Vec<_>>(), [2]);
+    assert_eq!(program::run(&["replay", "verify", games.join("2.jsonl").to_str().unwrap()]).code, 0);
+    for log in ["1.seat0.log", "1.seat1.log", "2.seat0.log", "2.seat1.log"] {
+        assert!(games.join(log).is_file(), "{log}");
+    }
+    // No further game is begun.
+    assert!(!games.join("3.jsonl").exists());
 }
