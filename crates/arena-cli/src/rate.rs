@@ -20,7 +20,7 @@ use told::{LEGEND, Rated};
 
 /// Does what `arena rate` was asked for.
 pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {
-    let sources = Sources::of(&args.paths)?;
+    let sources = Sources::of(&args.paths, args.rules_version)?;
     tell_passed_over(&sources);
     let results = sources.games.results();
     if results.is_empty() {
@@ -76,7 +76,8 @@ fn nothing(sources: &Sources) -> String {
         + sources.nameless
         + sources.games.against_itself
         + sources.games.void
-        + sources.broken_replays;
+        + sources.broken_replays
+        + sources.other_rules;
     match left_out {
         0 => "there are no results in what was named".to_owned(),
         1 if sources.games.against_itself == 1 => {

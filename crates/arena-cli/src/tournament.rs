@@ -55,7 +55,12 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
     };
     let plan = plan(args, &folder)?;
     // Before the folder is made.
-    tournament::places(&plan, &folder).map_err(|error| Failure::new(Exit::Usage, error))?;
+    let checked = match args.fleet.nats_url {
+        // Agents of workers see no file of this machine, wherever the folder is.
+        Some(_) => tournament::check_folder(&plan, &folder),
+        None => tournament::places(&plan, &folder).map(|_| ()),
+    };
+    checked.map_err(|error| Failure::new(Exit::Usage, error))?;
     let fleet = fleet::prepare(&args.fleet, &plan, &folder)?;
     let journal = Journal::create(&folder, plan).map_err(|error| match error {
         JournalError::Exists(_) => Failure::new(
@@ -202,7 +207,10 @@ fn play_here(mut journal: Journal, table_every: Option<usize>, style: Style) -> 
         Err(PlayError::Told(failure)) => Err(failure),
         Err(PlayError::Plan(error)) => Err(unplayable(&error)),
         Err(PlayError::Journal(error)) => Err(refused(&error)),
-        Err(PlayError::Open(error)) => Err(Failure::new(Exit::Usage, error)),
+        Err(PlayError::Open(error)) => {
+            let sentence = format!("{error}; the tournament's folder may be moved, and is resumed where it is then");
+            Err(Failure::new(Exit::Usage, sentence))
+        }
         Err(PlayError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
         Err(PlayError::Changed(changed)) => {
             let line = resume_line(&folder);

@@ -32,8 +32,13 @@ pub struct Fate {
     pub first: Option<(usize, String)>,
 }
 
-/// What is played, in a line.
+/// A line with the tournament's game, format, size and seed.
 pub fn title(record: &Record) -> String {
+    format!("{}, seed {}", title_without_seed(record), seed(&record.plan))
+}
+
+/// The same without the seed, which no agent may know while games are left.
+pub fn title_without_seed(record: &Record) -> String {
     let plan = &record.plan;
     let (agents, seats) = (plan.agents.len(), plan.seats);
     let rounds = match (plan.format, plan.rounds) {
@@ -49,8 +54,7 @@ pub fn title(record: &Record) -> String {
     };
     let seats = if seats == 2 { String::new() } else { format!(" of {seats} seats") };
     let meeting = if plan.paired { "paired games" } else { "single games" };
-    let seed = seed(plan);
-    format!("{}: {} of {agents} agents, {rounds}, {meeting}{seats}, seed {seed}", plan.game, plan.format)
+    format!("{}: {} of {agents} agents, {rounds}, {meeting}{seats}", plan.game, plan.format)
 }
 
 /// How far it is, in a few words.

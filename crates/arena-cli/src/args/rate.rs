@@ -31,6 +31,9 @@ pub struct RateArgs {
     /// Files and folders with results.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
+    /// Leave out results by other versions of a game's rules than this one. Results that don't name a version count.
+    #[arg(long, value_name = "N")]
+    pub rules_version: Option<u32>,
     /// As comma-separated values, for spreadsheets: every number by itself, with up to six decimals.
     #[arg(long, conflicts_with_all = ["markdown", "json"])]
     pub csv: bool,

@@ -128,8 +128,11 @@ fn tell(season: &Season, event: &Event<'_>, before: usize, table_every: usize, s
                     "score": seat.score, "verdict": seat.verdict, "detail": seat.detail, "faults": seat.faults,
                 }))
             });
+            // The other games of a meeting are played with the same seed.
+            let is_over = season.unfinished().all(|(meeting, ..)| meeting != game.meeting);
+            let seed = is_over.then(|| game.seed.reveal());
             let told = json!({
-                "number": game.number, "season": game.season, "meeting": game.meeting, "leg": game.leg, "seed": game.seed.reveal(),
+                "number": game.number, "season": game.season, "meeting": game.meeting, "leg": game.leg, "seed": seed,
                 "epochs": game.epochs, "termination": game.termination, "winner": game.winner, "took_ms": game.took_ms,
                 "seats": seats.collect::<Vec<Value>>(),
             });

@@ -24,6 +24,8 @@ pub enum Kind {
     Replay,
     /// The result of a match, which was added.
     Game(About),
+    /// The result of a match by another version of its rules than the one that was asked for.
+    OtherRules,
     /// The standings that a tournament prints behind its games.
     Standings,
     /// Something else.
@@ -64,9 +66,12 @@ struct Head {
     cross_table: Option<IgnoredAny>,
 }
 
-/// The parts that matter of a result in a journal.
+/// The parts that matter of a result in a journal, or as a tournament prints it, with its game.
 #[derive(Deserialize)]
 struct GameText<'a> {
+    #[serde(borrow, default)]
+    game: Option<Text<'a>>,
+    rules_version: Option<u32>,
     #[serde(borrow)]
     agents: Vec<Text<'a>>,
     ranks: Vec<u32>,
@@ -129,13 +134,21 @@ impl OutcomeText<'_> {
     }
 }
 
-/// Reads a line, and adds the game if it is the result of one.
-pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, Wrong> {
+/// Reads a line, and adds the game if it is the result of one by the version `only` of its rules, or by one that isn't told.
+pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides) -> Result<Kind, Wrong> {
+    let is_other = |version: Option<u32>| only.zip(version).is_some_and(|(only, version)| only != version);
     // Most lines are of journals, so these are tried first.
     if let Ok(text) = serde_json::from_slice::<GameText<'_>>(line) {
+        if is_other(text.rules_version) {
+            return Ok(Kind::OtherRules);
+        }
         let mut names: Vec<&str> = text.agents.iter().map(|name| &*name.0).collect();
-        // Which game it is isn't said, so of a draw nobody knows who had the white pieces.
-        let first = first_by_result(&text.ranks, text.outcome.result()).unwrap_or(0);
+        let result = text.outcome.result();
+        let first = match &text.game {
+            Some(game) => sides.first(&game.0, &Map::new(), &text.seed.0, &text.ranks, result),
+            // The side of each agent in a draw isn't known without the game.
+            None => first_by_result(&text.ranks, result).unwrap_or(0),
+        };
         match text.outcome.is_void() {
             true => games.void += 1,
             false => {
@@ -143,12 +156,16 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
             }
         }
         return Ok(Kind::Game(About {
-            game: None,
-            rules_version: None,
+            game: text.game.map(|game| game.0.into_owned()),
+            rules_version: text.rules_version,
             is_tainted: text.outcome.tainted_reason.is_some(),
         }));
     }
     if let Ok(mut text) = serde_json::from_slice::<MatchText<'_>>(line) {
+        let rules_version = Some(text.rules_version.unwrap_or(1));
+        if is_other(rules_version) {
+            return Ok(Kind::OtherRules);
+        }
         text.scores.sort_by_key(|score| score.seat);
         let mut names: Vec<&str> = text.scores.iter().map(|score| &*score.name.0).collect();
         let ranks: Vec<u32> = text.scores.iter().map(|score| score.rank).collect();
@@ -158,7 +175,6 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
             false => add(&mut names, ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(Wrong::Result)?,
         }
         let is_tainted = text.outcome.tainted_reason.is_some();
-        let rules_version = Some(text.rules_version.unwrap_or(1));
         return Ok(Kind::Game(About { game: Some(text.game.0.into_owned()), rules_version, is_tainted }));
     }
     match serde_json::from_slice::<Head>(line) {
@@ -170,10 +186,19 @@ pub fn take(line: &[u8], games: &mut Games, sides: &mut Sides) -> Result<Kind, W
     }
 }
 
-/// Adds the game of a replay from its first line and its last.
-pub fn take_replay(header: &[u8], result: &[u8], games: &mut Games, sides: &mut Sides) -> Result<About, Wrong> {
+/// Adds the game of a replay from its first line and its last, as [`take`]. `None` for one by another version of its rules.
+pub fn take_replay(
+    header: &[u8],
+    result: &[u8],
+    only: Option<u32>,
+    games: &mut Games,
+    sides: &mut Sides,
+) -> Result<Option<About>, Wrong> {
     let wrong = |error: serde_json::Error| Wrong::Result(error.to_string());
     let header: HeaderLine = serde_json::from_slice(header).map_err(wrong)?;
+    if only.is_some_and(|only| only != header.rules_version) {
+        return Ok(None);
+    }
     let ResultLine { result, .. } = serde_json::from_slice(result).map_err(|_| Wrong::NoJson)?;
     let mut names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
     let ranks: Vec<u32> = result.ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
@@ -183,7 +208,7 @@ pub fn take_replay(header: &[u8], result: &[u8], games: &mut Games, sides: &mut 
         true => games.void += 1,
         false => add(&mut names, ranks, first, &header.seed, None, games).map_err(Wrong::Result)?,
     }
-    Ok(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted })
+    Ok(Some(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted }))
 }
 
 /// Adds a game whose lists are by seat. `first`: the one of two that comes first.
@@ -271,7 +296,7 @@ mod tests {
             "outcome": {"termination": "STALEMATE", "winner": "DRAW", "result": "1/2-1/2"},
         });
         let mut games = Games::default();
-        let kind = take(line.to_string().as_bytes(), &mut games, &mut Sides::default()).unwrap();
+        let kind = take(line.to_string().as_bytes(), None, &mut games, &mut Sides::default()).unwrap();
         assert!(matches!(kind, Kind::Game(About { game: Some(known), is_tainted: false, .. }) if known == game));
         games.names()[0].clone()
     }
@@ -293,7 +318,8 @@ mod tests {
 
     #[test]
     fn lines_are_told_apart() {
-        let kind = |line: &str| format!("{:?}", take(line.as_bytes(), &mut Games::default(), &mut Sides::default()));
+        let kind =
+            |line: &str| format!("{:?}", take(line.as_bytes(), None, &mut Games::default(), &mut Sides::default()));
         assert_eq!(kind(r#"{"arena_tournament":1,"agents":[{"name":"a"}]}"#), "Ok(Journal)");
         assert_eq!(kind(r#"{"arena_replay":1,"agents":[]}"#), "Ok(Replay)");
         assert_eq!(kind(r#"{"game":"snake","standings":[],"cross_table":[]}"#), "Ok(Standings)");

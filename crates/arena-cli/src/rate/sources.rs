@@ -30,6 +30,8 @@ pub struct Sources {
     pub nameless: u64,
     /// Games in which somebody was disqualified.
     pub tainted: u64,
+    /// Games by other versions of their rules than the one that was asked for.
+    pub other_rules: u64,
     /// Replays that break off before their result.
     pub broken_replays: u64,
     /// Files that are the same as others.
@@ -40,6 +42,8 @@ pub struct Sources {
     pub played: BTreeSet<String>,
     /// Of each game: the versions of its rules, each with the first file that names it.
     rules: BTreeMap<String, BTreeMap<u32, PathBuf>>,
+    /// The version of rules that was asked for.
+    only: Option<u32>,
     /// What else there is to say of the files, a sentence each.
     pub remarks: Vec<String>,
     sides: Sides,
@@ -79,13 +83,14 @@ enum Found {
 }
 
 impl Sources {
-    /// All results in these files and folders, in this order; those of a folder by name.
+    /// All results in these files and folders, in this order; those of a folder by name. `only`: results by other versions of their rules
+    /// are left out.
     ///
     /// # Errors
     /// When a path can't be read, a file that is named holds no results, or results are damaged; or when a game was played by several
     /// versions of its rules, since such results don't compare.
-    pub fn of(paths: &[PathBuf]) -> Result<Sources, Failure> {
-        let mut sources = Sources::default();
+    pub fn of(paths: &[PathBuf], only: Option<u32>) -> Result<Sources, Failure> {
+        let mut sources = Sources { only, ..Sources::default() };
         for path in paths {
             let data = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
             if data.is_dir() {
@@ -112,7 +117,7 @@ impl Sources {
         let told: Vec<String> =
             versions.iter().map(|(version, path)| format!("version {version} in {}", path.display())).collect();
         let sentence = format!(
-            "the results of {game} are by different versions of its rules, which don't compare: {}; rate those of each version apart",
+            "the results of {game} are by different versions of its rules, which don't compare: {}; --rules-version N rates those of one version",
             told.join(", ")
         );
         Err(Failure::new(Exit::BadTournament, sentence))
@@ -245,12 +250,16 @@ impl Sources {
             if text.is_empty() {
                 continue;
             }
-            match lines::take(text, &mut self.games, &mut self.sides) {
+            match lines::take(text, self.only, &mut self.games, &mut self.sides) {
                 Ok(Kind::Journal) if number == 1 => return self.journal(path),
                 Ok(Kind::Replay) if number == 1 => return Ok(Found::Replay),
                 Ok(Kind::Game(about)) => {
                     found = true;
                     self.about(about, path);
+                }
+                Ok(Kind::OtherRules) => {
+                    found = true;
+                    self.other_rules += 1;
                 }
                 // They come of the games before them.
                 Ok(Kind::Standings) => {}
@@ -282,6 +291,11 @@ impl Sources {
             self.remark(path, "breaks off in the middle of a line; the lines before it count");
         }
         let plan = &record.plan;
+        if self.only.is_some_and(|only| only != plan.rules_version) {
+            self.other_rules += record.schedule.played().count() as u64;
+            self.files.journals += 1;
+            return Ok(Found::Results);
+        }
         for changed in &record.changes {
             self.remark(path, &format!("says that the files of {} were changed on the way", changed.agent));
         }
@@ -341,8 +355,9 @@ impl Sources {
             Ok((header, last_line(&mut from.into_inner())?))
         });
         let (header, result) = ends.map_err(|error| unreadable(path, &error))?;
-        match lines::take_replay(&header, &result, &mut self.games, &mut self.sides) {
-            Ok(about) => self.about(about, path),
+        match lines::take_replay(&header, &result, self.only, &mut self.games, &mut self.sides) {
+            Ok(Some(about)) => self.about(about, path),
+            Ok(None) => self.other_rules += 1,
             Err(Wrong::NoJson) => {
                 self.broken_replays += 1;
                 return Ok(Found::Nothing);

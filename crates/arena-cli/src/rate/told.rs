@@ -199,6 +199,7 @@ impl Rated {
             "games_repeated": self.results.repeats(),
             "left_out": {
                 "repeated": sources.games.repeated,
+                "other_rules": sources.other_rules,
                 "unfinished": sources.unfinished,
                 "nameless": sources.nameless,
                 "against_itself": sources.games.against_itself,
@@ -311,6 +312,11 @@ impl Rated {
             "games of an agent against itself don't count",
         );
         some(sources.games.void, "void game doesn't count", "void games don't count");
+        some(
+            sources.other_rules,
+            "game by another version of the rules doesn't count",
+            "games by other versions of the rules don't count",
+        );
         some(
             sources.broken_replays,
             "replay breaks off before its result and doesn't count",

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use arena_match::tournament::Record;
-use arena_report::{line, title};
+use arena_match::tournament::{GameLine, Record};
+use arena_report::{line, title, title_without_seed};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
 
 use super::tables;
 use crate::exit::{Exit, Failure};
@@ -15,6 +16,17 @@ pub struct Watcher {
     style: Style,
     table_every: usize,
     bar: ProgressBar,
+    /// Games that aren't told yet: a line of JSON has the seed, with which another game is still to be played.
+    held: Vec<usize>,
+}
+
+/// A line of JSON: the game as in the journal, and of the plan all that is needed to compare it with games of other tournaments.
+#[derive(Serialize)]
+struct GameJson<'a> {
+    game: &'a str,
+    rules_version: u32,
+    #[serde(flatten)]
+    line: &'a GameLine,
 }
 
 impl Watcher {
@@ -32,7 +44,7 @@ impl Watcher {
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} games{msg}, {eta} left") {
             bar.set_style(style);
         }
-        Watcher { style, table_every, bar }
+        Watcher { style, table_every, bar, held: Vec::new() }
     }
 
     /// Tells what is going to be played, and where it is kept.
@@ -40,7 +52,7 @@ impl Watcher {
         if self.style == Style::Json {
             return Ok(());
         }
-        let told = format!("{}\nkept in {}", title(record), folder.display());
+        let told = format!("{}\nkept in {}", title_without_seed(record), folder.display());
         print(&printable(&told))?;
         // Time is reckoned from what is played from here on.
         self.bar.set_position(record.schedule.games_played() as u64);
@@ -54,7 +66,10 @@ impl Watcher {
         let Some(game) = record.game(number) else { return Ok(()) };
         let played = record.schedule.games_played();
         let told = match self.style {
-            Style::Json => serde_json::to_string(game).map_err(|error| Failure::caused(Exit::Internal, &error))?,
+            Style::Json => {
+                self.held.push(number);
+                return self.tell_held(record, false);
+            }
             Style::Pretty | Style::Compact => {
                 let is_due = self.table_every > 0 && played.is_multiple_of(self.table_every);
                 let table = is_due && !record.schedule.is_complete();
@@ -67,6 +82,26 @@ impl Watcher {
         self.bar.set_length(all);
         self.bar.set_position(played);
         printed
+    }
+
+    /// Prints the games that were held back, in the order in which they ended: those whose meeting is over, or all.
+    fn tell_held(&mut self, record: &Record, all: bool) -> Result<(), Failure> {
+        let fixtures = record.schedule.fixtures();
+        let is_over = |number: &usize| {
+            let meeting = record.schedule.fixture(*number).map(|fixture| fixture.meeting);
+            let first = fixtures.partition_point(|fixture| Some(fixture.meeting) < meeting);
+            let mut games = fixtures[first..].iter().take_while(|fixture| Some(fixture.meeting) == meeting);
+            games.all(|fixture| record.game(fixture.number).is_some())
+        };
+        let (due, held): (Vec<usize>, _) =
+            std::mem::take(&mut self.held).into_iter().partition(|number| all || is_over(number));
+        self.held = held;
+        let plan = &record.plan;
+        for line in due.into_iter().filter_map(|number| record.game(number)) {
+            let json = GameJson { game: &plan.game, rules_version: plan.rules_version, line };
+            print(&serde_json::to_string(&json).map_err(|error| Failure::caused(Exit::Internal, &error))?)?;
+        }
+        Ok(())
     }
 
     /// Makes a remark, on a line of its own.
@@ -87,8 +122,16 @@ impl Watcher {
     pub fn end(&mut self, record: &Record) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         match self.style {
-            Style::Json => print(&arena_report::json(record).to_string()),
-            Style::Pretty | Style::Compact => print(tables::describe(record).trim_end()),
+            Style::Json => {
+                self.tell_held(record, true)?;
+                print(&arena_report::json(record).to_string())
+            }
+            Style::Pretty | Style::Compact => {
+                if record.schedule.is_complete() {
+                    print(&printable(&title(record)))?;
+                }
+                print(tables::describe(record).trim_end())
+            }
         }
     }
 }

@@ -494,3 +494,15 @@ fn what_no_league_can_be_is_told() {
     assert_eq!(run(&["league", "run", "ladder", "--data", &absent]).code, 13);
     assert!(!club.lab.path("absent").exists());
 }
+
+#[test]
+fn a_leg_is_told_without_its_seed_until_its_meeting_is_over() {
+    let club = Club::founded(&[]);
+    let bots = [club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0)];
+    assert_eq!(club.ask(&["add", "ladder", &bots[0], &bots[1]]).code, 0);
+    let played = club.ask(&["run", "ladder", "--games", "4", "--json"]);
+    let lines: Vec<Value> = played.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> =
+        lines[..4].iter().map(|line| (line["leg"].as_u64().unwrap(), line["seed"].is_string())).collect();
+    assert_eq!(told, [(1, false), (2, true), (1, false), (2, true)], "{played:#?}");
+}

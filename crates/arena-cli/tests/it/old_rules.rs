@@ -128,6 +128,38 @@ fn results_by_different_rules_are_not_rated_together() {
             "{mixed:#?}"
         );
     }
+    // As tournaments print results, several versions in one file.
+    let cup = folder.path().join("cup");
+    let args = ["tournament", "run", "snake", "--agent", &up, "--agent", &left, "--rounds", "2", "--json"];
+    let played = run(&[&args[..], &["--step-ms", "20000", "--out", cup.to_str().unwrap()]].concat());
+    assert_eq!(played.code, 0, "{played:#?}");
+    let lines: Vec<&str> = played.stdout.lines().collect();
+    assert_eq!(lines.len(), 5);
+    for line in &lines[..4] {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&line["game"], &line["rules_version"]), (&json!("snake"), &json!(2)));
+    }
+    let mixed = folder.path().join("mixed.jsonl");
+    let older = lines[0].replace("\"rules_version\":2", "\"rules_version\":1");
+    fs::write(&mixed, [older.as_str(), lines[1], lines[2], lines[3]].join("\n")).unwrap();
+    let mixed = mixed.to_str().unwrap();
+    let refused = run(&["rate", mixed]);
+    let told = format!(
+        "error: the results of snake are by different versions of its rules, which don't compare: version 1 in {mixed}, version 2 in {mixed}; --rules-version N rates those of one version\n"
+    );
+    assert_eq!((refused.code, refused.stderr), (13, told));
+    let paths = [mixed, &old("tournament.jsonl"), &old("snake.jsonl"), &old("match.json"), today];
+    let of_version = |version: &str| run(&[&["rate", "--json", "--rules-version", version], &paths[..]].concat());
+    let (one, two) = (of_version("1").json(), of_version("2").json());
+    assert_eq!((&two["games"], &one["left_out"]["other_rules"]), (&json!(4), &json!(4)), "{one:#} {two:#}");
+    let all = |told: &Value| {
+        let counts = [&told["games"], &told["left_out"]["other_rules"], &told["left_out"]["repeated"]];
+        counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(all(&one), all(&two), "{one:#} {two:#}");
+    let none = run(&["rate", "--rules-version", "9", mixed]);
+    assert_eq!(none.code, 13, "{none:#?}");
+    assert!(none.stderr.starts_with("error: there is nothing to rate: "), "{none:#?}");
     // Those of other games don't matter.
     assert_eq!(run(&["rate", &old("tournament.jsonl"), &old("chess.jsonl")]).code, 0);
 }

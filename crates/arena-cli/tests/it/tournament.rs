@@ -1,7 +1,7 @@
 //! `arena tournament`: whatever happens to the program, a tournament comes to the same end; and what is wrong is told in a sentence.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
@@ -716,4 +716,70 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
     .assert_eq(&resumed.stderr);
     assert_eq!(lab.results("out"), lab.results("whole"));
     check(&[plan, one, two, three, four, ""], 0, expect![[""]]);
+}
+
+#[test]
+fn a_tournament_without_a_sandbox_goes_on_outside_of_its_agents_folder() {
+    let (lab, elsewhere) = (Lab::new(), tempfile::tempdir().unwrap());
+    let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let outside = elsewhere.path().join("cup");
+    let played = run_all(&lab.begin(&bots, outside.to_str().unwrap(), &["--sandbox", "off", "--rounds", "1"]));
+    assert_eq!(played.code, 0, "{played:#?}");
+    // As if it had been stopped, and moved.
+    let text = fs::read_to_string(outside.join("tournament.jsonl")).unwrap();
+    let first: String = text.split_inclusive('\n').take(2).collect();
+    fs::write(outside.join("tournament.jsonl"), &first).unwrap();
+    let inside = lab.path("cup");
+    fs::rename(&outside, &inside).unwrap();
+    let refused = run(&["tournament", "resume", inside.to_str().unwrap()]);
+    let told = format!(
+        "error: {} is in the folder of the agent a, which can read it without a sandbox; choose a place outside of that folder; the tournament's folder may be moved, and is resumed where it is then\n",
+        inside.display()
+    );
+    assert_eq!((refused.code, refused.stderr), (2, told));
+    fs::rename(&inside, &outside).unwrap();
+    let resumed = run(&["tournament", "resume", outside.to_str().unwrap()]);
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
+    let again = fs::read_to_string(outside.join("tournament.jsonl")).unwrap();
+    assert!(again.starts_with(&first) && again.lines().count() == 3, "{again}");
+}
+
+#[test]
+fn the_place_of_a_tournament_of_workers_is_checked_only_for_being_the_agents_own() {
+    let lab = Lab::new();
+    let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let told = |out: &str, more: &[&str]| run_all(&lab.begin(&bots, out, more)).stderr;
+    let fleet = ["--nats-url", "nats://127.0.0.1:1"];
+    assert!(told("/usr/cup", &[]).contains("among the programs of the system"));
+    let passed = told("/usr/cup", &fleet);
+    assert!(passed.contains("127.0.0.1:1"), "{passed}");
+    assert!(told(".", &fleet).contains("is the folder, or a file, of the agent a"));
+}
+
+#[test]
+fn no_seed_is_printed_while_a_game_is_played_with_it() {
+    let lab = Lab::new();
+    let bots = [lab.bot("a", 1, 0.05), lab.bot("b", 2, 0.05)];
+    let args = lab.begin(&bots, "cup", &["--rounds", "2", "--json"]);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut child = arena(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut seeds: Vec<String> = Vec::new();
+    for line in lines {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if line.get("standings").is_some() {
+            continue;
+        }
+        seeds.push(line["seed"].as_str().unwrap().to_owned());
+        let journal = fs::read_to_string(lab.journal("cup")).unwrap();
+        let seed = format!("\"seed\":\"{}\"", seeds.last().unwrap());
+        assert_eq!(journal.lines().skip(1).filter(|game| game.contains(&seed)).count(), 2, "{journal}");
+    }
+    assert!(child.wait().unwrap().success());
+    assert!(seeds.len() == 4 && seeds[0] == seeds[1] && seeds[2] == seeds[3] && seeds[0] != seeds[2], "{seeds:?}");
+    let args = lab.begin(&bots, "pretty", &["--rounds", "1"]);
+    let args: Vec<String> = args.into_iter().map(|arg| if arg == "3" { "7654321".to_owned() } else { arg }).collect();
+    let shown = run_all(&args);
+    let (before, after) = shown.stdout.split_once("Finished game 2 ").unwrap();
+    assert!(!before.contains("7654321") && after.contains("seed 7654321"), "{shown:#?}");
 }
