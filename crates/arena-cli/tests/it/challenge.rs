@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use expect_test::expect;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Run, arena, finished, run};
@@ -399,6 +399,28 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
     assert_eq!((refused.code, refused.stderr.contains("isn't what it was")), (13, true), "{refused:#?}");
     let still = run(&["tournament", "standings", &out]);
     assert_eq!(still.code, 0, "what was played can be looked at: {still:#?}");
+
+    // Begun under an older version of the interface of scripts, by which the same files have another hash.
+    let journal = Path::new(&out).join("tournament.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let (plan, games) = text.split_once('\n').unwrap();
+    let mut plan: Value = serde_json::from_str(plan).unwrap();
+    let version = plan["rules_version"].as_u64().unwrap();
+    plan["rules_version"] = json!(version - 1);
+    plan["script"]["version"] = json!("0".repeat(64));
+    change(&challenge, "index.ts", "const MOST = 9", "const MOST = 10");
+    for (games, code) in [(games, 0), (games.split_inclusive('\n').next().unwrap(), 13)] {
+        fs::write(&journal, format!("{plan}\n{games}")).unwrap();
+        let resumed = run(&["tournament", "resume", &out]);
+        assert_eq!(resumed.code, code, "{resumed:#?}");
+        let told = format!(
+            "it was begun by version {} of the rules of number-duel, and this program plays by version {version}",
+            version - 1
+        );
+        assert_eq!(resumed.stderr.contains(&told), code != 0, "{resumed:#?}");
+        assert!(!resumed.stderr.contains("isn't what it was"), "{resumed:#?}");
+        assert_eq!(run(&["tournament", "standings", &out]).code, 0);
+    }
 }
 
 #[test]

@@ -182,6 +182,50 @@ fn nobody_plays_alone_and_nobody_who_is_not_wanted() {
     assert!(content.next_leg().unwrap().agents.contains(&2));
 }
 
+/// The same game, which nobody has won or lost, as it was void.
+fn void(season: &Season, game: &Game) -> LeagueGame {
+    LeagueGame { winner: VOID.to_owned(), ..played(season, game) }
+}
+
+#[test]
+fn void_games_are_kept_but_say_nothing_and_tie_nobody() {
+    let mut season = season(league(2, false), 2, Vec::new());
+    let game = choose(&mut season);
+    season.add(void(&season, &game)).unwrap();
+    assert_eq!((season.games().len(), season.results().len(), season.unfinished().count()), (1, 0, 0));
+    assert!(season.stranger().is_some());
+    // Neither does one of a pair, and the other leg does both.
+    let mut pair = self::season(league(2, true), 2, season.games().to_vec());
+    let second = choose(&mut pair);
+    assert_eq!((second.meeting, second.leg), (game.meeting, 2));
+    assert!(pair.stranger().is_none(), "a meeting under way ties its agents");
+    pair.add(played(&pair, &second)).unwrap();
+    assert_eq!((pair.games().len(), pair.results().len()), (2, 1));
+    assert!(pair.stranger().is_none());
+    assert_eq!(pair.ties.games, [1, 1]);
+}
+
+#[test]
+fn a_void_game_leaves_a_newcomer_untied_to_the_others() {
+    let mut before = season(league(2, false), 3, Vec::new());
+    while before.stranger().is_some() {
+        play(&mut before, 1);
+    }
+    let mut season = season(league(2, false), 4, before.games().to_vec());
+    let newcomer = 3;
+    let game = choose(&mut season);
+    assert!(game.agents.contains(&newcomer), "{game:?}");
+    season.add(void(&season, &game)).unwrap();
+    let groups = &season.ties.groups;
+    assert!(groups[..newcomer].iter().all(|group| *group == groups[0] && *group != groups[newcomer]), "{groups:?}");
+    assert_eq!((season.ties.games[newcomer], season.stranger().map(|(agent, _)| agent)), (0, Some(newcomer)));
+    // The next one is played, and ties it.
+    let game = choose(&mut season);
+    assert!(game.agents.contains(&newcomer), "{game:?}");
+    season.add(played(&season, &game)).unwrap();
+    assert_eq!((season.ties.games[newcomer], season.stranger()), (1, None));
+}
+
 #[test]
 fn what_is_no_game_of_the_league_is_refused() {
     let mut season = season(league(2, true), 3, Vec::new());

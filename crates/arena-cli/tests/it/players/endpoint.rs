@@ -41,6 +41,8 @@ pub enum Answer {
     Status(u16, &'static str, &'static str),
     /// Success with this body.
     Raw(&'static str),
+    /// Nothing, until the client hangs up.
+    Nothing,
 }
 
 /// An endpoint that listens as long as the test runs.
@@ -73,6 +75,10 @@ impl Endpoint {
                         };
                         let (status, header, body) = match request.judge(key, number) {
                             Ok((api, seen)) => match script(&seen) {
+                                Answer::Nothing => {
+                                    let _ = stream.read(&mut [0]);
+                                    return;
+                                }
                                 Answer::Raw(body) => (200, String::new(), body.to_owned()),
                                 answer => api.spell(number, answer),
                             },
@@ -245,7 +251,7 @@ impl Api {
                         let calls: Vec<Value> = calls.into_iter().enumerate().map(spell).collect();
                         json!({"role": "assistant", "content": null, "tool_calls": calls})
                     }
-                    Answer::Status(..) | Answer::Raw(_) => unreachable!("was before"),
+                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("was before"),
                 };
                 let usage = json!({"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010});
                 let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
@@ -261,7 +267,7 @@ impl Api {
                         };
                         calls.into_iter().enumerate().map(spell).collect()
                     }
-                    Answer::Status(..) | Answer::Raw(_) => unreachable!("was before"),
+                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("was before"),
                 };
                 let usage = json!({"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 10});
                 (

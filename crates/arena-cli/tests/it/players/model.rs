@@ -173,6 +173,16 @@ fn limits_end_the_models_play_and_are_told() {
         assert_eq!(stop["cause"], limit);
         assert_eq!(ada.ends().code, 0);
     }
+    // An endpoint that has answered, and then not in time, is a model that thinks too long.
+    let [one, _] = psi(&server.url);
+    let thinking = Endpoint::listen(KEY, |seen| match seen.answers {
+        0 => call("chat", json!({"text": "let me think"})),
+        _ => Answer::Nothing,
+    });
+    let base = format!("{}/v1", thinking.url);
+    let run = model(&server, folder.path(), &one, &["--model", "m", "--api-base", &base, "--max-time", "3"]).ends();
+    assert_eq!((run.code, &told(&run)["model"]["stopped"]), (18, &json!("--max-time")), "{run:#?}");
+    assert!(told(&run)["model"]["fault"].is_null(), "{run:#?}");
     let [one, _] = psi(&server.url);
     let waiting = Endpoint::listen(KEY, |_| wait());
     let base = format!("{}/v1", waiting.url);
@@ -412,6 +422,25 @@ fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
         once,
         expect_test::expect![
             "error: the language model's endpoint BASE fails: io: Connection refused (os error 111); the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    // One that hangs from the first question on, and one that fails before it hangs.
+    check(
+        &base(&fails(|| Answer::Nothing)),
+        &["--max-time", "1"],
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: the endpoint gave no answer within --max-time; the seat is parked, not resigned: BACK --model m with the same options goes on"
+        ],
+    );
+    let fails_and_hangs = Endpoint::listen(KEY, |seen| match seen.asked {
+        0 => Answer::Status(500, "", "oops"),
+        _ => Answer::Nothing,
+    });
+    check(
+        &base(&fails_and_hangs),
+        &["--max-time", "4"],
+        expect_test::expect![
+            "error: the language model's endpoint BASE fails: timeout: global; the seat is parked, not resigned: BACK --model m with the same options goes on"
         ],
     );
     // No TLS is spoken there.
