@@ -16,36 +16,8 @@ use tokio::sync::Notify;
 
 use crate::boards;
 use crate::standings::{read_career, recount, user_no, write_career};
+use crate::users::{count_totals, read_totals};
 use crate::{CommitError, SqliteStore, StoreError};
-
-/// The number of counts that aren't the number of sessions of their block, type and status.
-pub(crate) const WRONG_COUNTS: &str = "SELECT count(*) FROM (SELECT block FROM (
-         SELECT block, type, status, n FROM session_counts
-         UNION ALL SELECT no / 256, type, status, -1 FROM sessions WHERE status IN ('open', 'active', 'ended')) both_sides
-     GROUP BY block, type, status HAVING sum(n) <> 0) wrong";
-
-/// Makes the counts again.
-pub(crate) const MEND_COUNTS: [&str; 2] = [
-    "DELETE FROM session_counts",
-    "INSERT INTO session_counts (block, type, status, n)
-         SELECT no / 256, type, status, count(*) FROM sessions WHERE status IN ('open', 'active', 'ended') GROUP BY 1, 2, 3",
-];
-
-/// The number of totals that aren't what endings and histories make them.
-pub(crate) const WRONG_TOTALS: &str = "SELECT count(*) FROM (SELECT name FROM (
-         SELECT name, n FROM totals
-         UNION ALL SELECT 'games:' || s.type, -1 FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed'
-         UNION ALL SELECT 'participants', -1 FROM careers WHERE n = 1) both_sides
-     GROUP BY name HAVING sum(n) <> 0) wrong";
-
-/// Makes the totals again.
-pub(crate) const MEND_TOTALS: [&str; 2] = [
-    "DELETE FROM totals",
-    "INSERT INTO totals (name, n)
-         SELECT 'games:' || s.type, count(*) FROM endings e JOIN sessions s ON s.no = e.session
-         WHERE s.ending = 'completed' GROUP BY s.type
-         UNION ALL SELECT 'participants', count(*) FROM careers WHERE n = 1",
-];
 
 /// The number of ended sessions without a place in the order of endings, and of places that no ended session has, or has twice.
 pub(crate) const WRONG_ENDINGS: &str = "SELECT
@@ -54,18 +26,28 @@ pub(crate) const WRONG_ENDINGS: &str = "SELECT
          AND (NOT EXISTS (SELECT 1 FROM sessions s WHERE s.no = e.session AND s.status = 'ended')
              OR EXISTS (SELECT 1 FROM endings f WHERE f.session = e.session AND f.n < e.n)))";
 
-/// Makes the order of endings again, by the times at which sessions ended.
-pub(crate) const MEND_ENDINGS: [&str; 2] = [
-    "DELETE FROM endings",
-    "INSERT INTO endings (n, session)
-         SELECT row_number() OVER (ORDER BY ended_at, no), no FROM sessions WHERE status = 'ended'",
-];
+/// Takes the session from each place that is wrong. The place stays, so that its number isn't given twice.
+pub(crate) const CLEAR_ENDINGS: &str = "UPDATE endings AS e SET session = 0 WHERE e.session <> 0
+     AND (NOT EXISTS (SELECT 1 FROM sessions s WHERE s.no = e.session AND s.status = 'ended')
+         OR EXISTS (SELECT 1 FROM endings f WHERE f.session = e.session AND f.n < e.n))";
+
+/// Adds the ended sessions without a place behind number `$1`, by the times at which they ended. A reader that pages by numbers skips none.
+pub(crate) const ADD_ENDINGS: &str = "INSERT INTO endings (n, session)
+     SELECT $1 + row_number() OVER (ORDER BY s.ended_at, s.no), s.no FROM sessions s
+     WHERE s.status = 'ended' AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.session = s.no)";
 
 /// Ended sessions with their players, in the order in which they count.
 pub(crate) const ENDED_PLAYERS: &str =
     "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session ORDER BY e.n";
 
-/// The same in any order, whatever the endings say.
+/// [`ENDED_PLAYERS`] behind ending `$1`: the sessions that have ended since histories were read.
+pub(crate) const ENDED_SINCE: &str =
+    "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n";
+
+/// The greatest number of an ending.
+pub(crate) const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
+
+/// The same as [`ENDED_PLAYERS`] in any order, whatever the endings say.
 pub(crate) const PLAYERS: &str = "SELECT no, players FROM sessions WHERE status = 'ended'";
 
 /// A sign that a derived table is wrong, raised by the writer and seen to by the engine.
@@ -116,6 +98,12 @@ impl Wrong {
         self
     }
 
+    /// The writes that make tables again before histories, which follow from the endings.
+    pub(crate) fn first(&self) -> Vec<Mend> {
+        let all = [(self.counts, Mend::Counts), (self.endings, Mend::Endings), (self.boards, Mend::Boards)];
+        all.into_iter().filter(|(wrong, _)| *wrong).map(|(_, mend)| mend).collect()
+    }
+
     /// Tells the log what was made again.
     pub(crate) fn tell(&self) {
         let users = self.users.len();
@@ -127,6 +115,68 @@ impl Wrong {
         tables.extend(self.totals.then(|| "totals".to_owned()));
         let tables = tables.join(", ");
         tracing::warn!("derived tables disagreed with the sessions and were made again: {tables}");
+    }
+}
+
+/// One write of a repair. Each is a transaction of its own, so that play goes on between them and a failure keeps what was done before.
+#[derive(Debug, Clone)]
+pub(crate) enum Mend {
+    Counts,
+    Endings,
+    Boards,
+    Histories(Arc<Piece>),
+    /// Follows from endings and histories, and so comes last.
+    Totals,
+}
+
+/// The histories of some users, as read before the write that makes them again.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    /// The ended sessions of each user, in their order.
+    pub(crate) histories: BTreeMap<String, Vec<i64>>,
+    /// The last ending that was read. The write adds those behind it.
+    pub(crate) last: i64,
+}
+
+/// Users whose histories are read from the sessions at a time.
+pub(crate) const USERS_AT_ONCE: usize = 1024;
+
+/// Most users of a [`Piece`].
+const MOST_USERS: usize = 64;
+
+/// Sessions of a [`Piece`] after which it is large enough: each is read and counted in the write.
+const ENOUGH_SESSIONS: usize = 10_000;
+
+impl Piece {
+    /// An empty history for each of these users.
+    pub(crate) fn of(users: &[String]) -> Piece {
+        Piece { histories: users.iter().map(|user| (user.clone(), Vec::new())).collect(), last: 0 }
+    }
+
+    /// Adds an ended session to the histories of those of its players that are in this piece.
+    pub(crate) fn add(&mut self, no: i64, players: &str) {
+        for user in users_in(players) {
+            if let Some(history) = self.histories.get_mut(&user) {
+                history.push(no);
+            }
+        }
+    }
+
+    /// The same in pieces of which each is a short write.
+    pub(crate) fn split(self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut piece = Piece { last: self.last, ..Piece::default() };
+        let mut sessions = 0;
+        for (user, history) in self.histories {
+            if piece.histories.len() >= MOST_USERS || sessions >= ENOUGH_SESSIONS {
+                pieces.push(std::mem::replace(&mut piece, Piece { last: self.last, ..Piece::default() }));
+                sessions = 0;
+            }
+            sessions += history.len();
+            piece.histories.insert(user, history);
+        }
+        pieces.push(piece);
+        pieces
     }
 }
 
@@ -214,16 +264,23 @@ pub(crate) async fn pause_after(begun: Instant) {
 
 impl SqliteStore {
     pub(crate) async fn check_derived(&self) -> Result<(), CommitError> {
-        let readers = self.readers.clone();
-        let found = tokio::task::spawn_blocking(move || readers.read(find_wrong));
-        let found = found.await.map_err(|_| StoreError::Closed)??;
+        let found = self.read_aside(find_wrong).await?;
         if !found.is_empty() {
-            let mend = found.clone();
-            let mended = self.writer.write(move |writing| {
-                writing.effects.mend = Some(mend.clone());
-                Ok(())
-            });
-            mended.await?;
+            for mend in found.first() {
+                self.mend(mend).await?;
+            }
+            let users = found.users.clone();
+            let names = self.read_aside(move |connection| find_names(connection, &users)).await?;
+            for users in names.chunks(USERS_AT_ONCE) {
+                let users = users.to_vec();
+                let read = self.read_aside(move |connection| read_histories(connection, &users)).await?;
+                for piece in read.split() {
+                    self.mend(Mend::Histories(Arc::new(piece))).await?;
+                }
+            }
+            if found.totals {
+                self.mend(Mend::Totals).await?;
+            }
             found.tell();
         }
         let last_user = self.list_users(0, 0).await?.total;
@@ -242,80 +299,186 @@ impl SqliteStore {
     pub(crate) fn suspicion(&self) -> &Arc<Suspicion> {
         &self.suspicion
     }
+
+    async fn mend(&self, mend: Mend) -> Result<(), CommitError> {
+        let mended = self.writer.write(move |writing| {
+            writing.effects.mend = Some(mend.clone());
+            Ok(())
+        });
+        mended.await
+    }
+
+    /// A long read, on a thread for blocking work.
+    async fn read_aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let readers = self.readers.clone();
+        tokio::task::spawn_blocking(move || readers.read(read)).await.map_err(|_| StoreError::Closed)?
+    }
 }
 
 /// Compares the derived tables with the sessions, in one snapshot.
 fn find_wrong(connection: &Connection) -> Result<Wrong, StoreError> {
     let snapshot = connection.unchecked_transaction()?;
-    let is_wrong =
-        |sql: &str| -> Result<bool, StoreError> { Ok(snapshot.query_row(sql, [], |row| row.get::<_, i64>(0))? != 0) };
     let mut histories = Histories::default();
-    let mut statement = snapshot.prepare(PLAYERS)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        histories.add_session(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
-    }
+    each_session(&snapshot, PLAYERS, |no, players| histories.add_session(no, players))?;
     let mut statement = snapshot.prepare("SELECT u.id, c.n, c.session FROM careers c JOIN users u ON u.no = c.user")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         histories.add_row(row.get_ref(0)?.as_str().unwrap_or_default(), row.get(1)?, row.get(2).unwrap_or(-1));
     }
     let wrong = Wrong {
-        counts: is_wrong(WRONG_COUNTS)?,
-        totals: is_wrong(WRONG_TOTALS)?,
-        endings: is_wrong(WRONG_ENDINGS)?,
+        counts: are_counts_wrong(&snapshot)?,
+        totals: are_totals_wrong(&snapshot)?,
+        endings: snapshot.query_row(WRONG_ENDINGS, [], |row| row.get::<_, i64>(0))? != 0,
         boards: boards::are_wrong(&snapshot)?,
         users: histories.wrong(),
     };
     Ok(wrong.with_totals())
 }
 
-/// Makes what is wrong again, in the transaction of the caller, which holds the state that the tables are to follow.
-pub(crate) fn mend(connection: &Connection, scoring: &Scoring, wrong: &Wrong) -> Result<(), rusqlite::Error> {
-    let run = |wanted: bool, steps: [&str; 2]| -> Result<(), rusqlite::Error> {
-        for sql in steps.into_iter().filter(|_| wanted) {
-            connection.execute(sql, [])?;
-        }
-        Ok(())
-    };
-    run(wrong.counts, MEND_COUNTS)?;
-    run(wrong.endings, MEND_ENDINGS)?;
-    if wrong.boards {
-        boards::mend(connection)?;
+/// Hands over number and players of each session that a statement finds.
+fn each_session(connection: &Connection, sql: &str, mut see: impl FnMut(i64, &str)) -> Result<(), rusqlite::Error> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        see(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
     }
-    if !wrong.users.is_empty() {
-        mend_histories(connection, scoring, &wrong.users)?;
-    }
-    run(wrong.totals, MEND_TOTALS)
+    Ok(())
 }
 
-fn mend_histories(connection: &Connection, scoring: &Scoring, users: &HashSet<u64>) -> Result<(), rusqlite::Error> {
-    let mut histories: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+/// The ids of these users, by [`key_of`], in no order.
+fn find_names(connection: &Connection, users: &HashSet<u64>) -> Result<Vec<String>, StoreError> {
+    let mut names = HashSet::new();
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut statement = connection.prepare("SELECT id FROM users")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let user: String = row.get(0)?;
-        if users.contains(&key_of(&user)) {
-            histories.insert(user, Vec::new());
+        let user = row.get_ref(0)?.as_str().unwrap_or_default();
+        if users.contains(&key_of(user)) {
+            names.insert(user.to_owned());
         }
     }
-    let mut statement = connection.prepare(ENDED_PLAYERS)?;
+    // The others aren't known as users yet.
+    if names.len() < users.len() {
+        each_session(connection, PLAYERS, |_, players| {
+            names.extend(users_in(players).into_iter().filter(|user| users.contains(&key_of(user))));
+        })?;
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// The histories of these users, from the sessions.
+fn read_histories(connection: &Connection, users: &[String]) -> Result<Piece, StoreError> {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut piece = Piece::of(users);
+    piece.last = snapshot.query_row(LAST_ENDING, [], |row| row.get(0))?;
+    each_session(&snapshot, ENDED_PLAYERS, |no, players| piece.add(no, players))?;
+    Ok(piece)
+}
+
+/// The number of sessions by block, type and status. The sessions are read in their order and counted here: SQLite would sort all of them in
+/// memory to group them.
+fn count_sessions(connection: &Connection) -> Result<Vec<(i64, String, String, i64)>, rusqlite::Error> {
+    let mut statement = connection.prepare(
+        "SELECT no / 256, type, status FROM sessions WHERE status IN ('open', 'active', 'ended') ORDER BY no",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut counts: Vec<(i64, String, String, i64)> = Vec::new();
+    // The counts of the last block begin here.
+    let mut first = 0;
+    while let Some(row) = rows.next()? {
+        let block: i64 = row.get(0)?;
+        let (challenge, status) =
+            (row.get_ref(1)?.as_str().unwrap_or_default(), row.get_ref(2)?.as_str().unwrap_or_default());
+        if counts.get(first).is_some_and(|count| count.0 != block) {
+            first = counts.len();
+        }
+        match counts[first..].iter_mut().find(|count| count.1 == challenge && count.2 == status) {
+            Some(count) => count.3 += 1,
+            None => counts.push((block, challenge.to_owned(), status.to_owned(), 1)),
+        }
+    }
+    Ok(counts)
+}
+
+fn are_counts_wrong(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let counted = count_sessions(connection)?;
+    let mut counted: HashMap<(i64, String, String), i64> =
+        counted.into_iter().map(|(block, challenge, status, n)| ((block, challenge, status), n)).collect();
+    let mut statement = connection.prepare("SELECT block, type, status, n FROM session_counts")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        for user in users_in(row.get_ref(1)?.as_str().unwrap_or_default()) {
-            if users.contains(&key_of(&user)) {
-                histories.entry(user).or_default().push(row.get(0)?);
+        let read = || Some(((row.get(0).ok()?, row.get(1).ok()?, row.get(2).ok()?), row.get::<_, i64>(3).ok()?));
+        let Some((key, n)) = read() else { return Ok(true) };
+        if counted.remove(&key).unwrap_or(0) != n {
+            return Ok(true);
+        }
+    }
+    Ok(!counted.is_empty())
+}
+
+fn are_totals_wrong(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let mut missing = count_totals(connection)?;
+    for (name, n) in read_totals(connection)? {
+        let missing = missing.entry(name).or_default();
+        *missing = missing.saturating_sub(n);
+    }
+    Ok(missing.values().any(|n| *n != 0))
+}
+
+/// Makes a table again, in the transaction of the caller, which holds the state that the table is to follow.
+pub(crate) fn mend(connection: &Connection, scoring: &Scoring, mend: &Mend) -> Result<(), rusqlite::Error> {
+    match mend {
+        Mend::Counts => {
+            connection.execute("DELETE FROM session_counts", [])?;
+            let mut insert =
+                connection.prepare("INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)")?;
+            for (block, challenge, status, n) in count_sessions(connection)? {
+                insert.execute(params![block, challenge, status, n])?;
+            }
+        }
+        Mend::Endings => {
+            connection.execute(CLEAR_ENDINGS, [])?;
+            let last: i64 = connection.query_row(LAST_ENDING, [], |row| row.get(0))?;
+            connection.execute(ADD_ENDINGS, [last])?;
+        }
+        Mend::Boards => boards::mend(connection)?,
+        Mend::Histories(piece) => mend_histories(connection, scoring, piece)?,
+        Mend::Totals => {
+            connection.execute("DELETE FROM totals", [])?;
+            for (name, n) in count_totals(connection)? {
+                connection.execute("INSERT INTO totals (name, n) VALUES (?1, ?2)", params![name, n])?;
             }
         }
     }
-    for (user, sessions) in histories {
+    Ok(())
+}
+
+fn mend_histories(connection: &Connection, scoring: &Scoring, piece: &Piece) -> Result<(), rusqlite::Error> {
+    let users: Vec<String> = piece.histories.keys().cloned().collect();
+    let mut since = Piece::of(&users);
+    let mut statement = connection.prepare(ENDED_SINCE)?;
+    let mut rows = statement.query([piece.last])?;
+    while let Some(row) = rows.next()? {
+        since.add(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
+    }
+    // One that has been removed since has no place any more.
+    let mut has_place = connection.prepare("SELECT 1 FROM endings WHERE session = ?1")?;
+    let mut insert = connection.prepare("INSERT INTO careers (user, n, session) VALUES (?1, ?2, ?3)")?;
+    for (user, history) in &piece.histories {
         let Ok(id) = user.parse::<UserId>() else { continue };
         let no = user_no(connection, &id)?;
         connection.execute("DELETE FROM careers WHERE user = ?1", [no])?;
-        for (n, session) in (1_i64..).zip(sessions) {
-            connection
-                .prepare_cached("INSERT INTO careers (user, n, session) VALUES (?1, ?2, ?3)")?
-                .execute(params![no, n, session])?;
+        let mut n = 0;
+        for session in history.iter().chain(since.histories.get(user).into_iter().flatten()) {
+            if has_place.exists([session])? {
+                n += 1;
+                insert.execute(params![no, n, session])?;
+            }
         }
         let career = recount(connection, scoring, no).map_err(as_sql)?;
         write_career(connection, no, &career)?;
@@ -344,5 +507,26 @@ impl SqliteStore {
             })
         });
         counted.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histories_are_written_in_pieces_of_few_users_or_many_sessions() {
+        let sizes = |users: usize, sessions: usize| -> Vec<usize> {
+            let names: Vec<String> = (0..users).map(|user| format!("user-{user:04}")).collect();
+            let mut piece = Piece::of(&names);
+            piece.last = 7;
+            piece.histories.values_mut().for_each(|history| history.extend(0..sessions as i64));
+            let pieces = piece.split();
+            assert!(pieces.iter().all(|piece| piece.last == 7));
+            pieces.iter().map(|piece| piece.histories.len()).collect()
+        };
+        assert_eq!(sizes(130, 1), [64, 64, 2]);
+        assert_eq!(sizes(5, 6_000), [2, 2, 1]);
+        assert_eq!(sizes(2, 50_000), [1, 1]);
     }
 }

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::counts::Delta;
-use crate::derived::Wrong;
+use crate::derived::Mend;
 use crate::ranking::{Move, Ranked};
 use crate::standings::Counting;
 use crate::{CommitError, StoreError};
@@ -28,8 +28,10 @@ pub(crate) struct Effects {
     pub(crate) recounted: bool,
     /// Something was erased for good: the log shall not keep it either.
     pub(crate) erased: bool,
-    /// Derived tables that are to be made again, once all else is written.
-    pub(crate) mend: Option<Wrong>,
+    /// A derived table that is to be made again, once all else is written.
+    pub(crate) mend: Option<Mend>,
+    /// Nothing was written: the transaction is no evidence that the store can write. Postgres only.
+    pub(crate) nothing: bool,
     /// A derived table that can't be right, if one was met.
     pub(crate) suspect: Option<&'static str>,
 }

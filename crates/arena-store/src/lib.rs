@@ -18,6 +18,7 @@ mod job;
 mod leagues;
 mod nodes;
 mod postgres;
+mod proof;
 mod ranking;
 mod removal;
 mod rows;

@@ -16,7 +16,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use crate::counts::{Counts, Delta};
-use crate::derived::{self, Suspicion, Wrong};
+use crate::derived::{self, Mend, Suspicion, Wrong};
 use crate::ranking::Rankings;
 use crate::rows::{SESSION_COLUMNS, channel_number, read_message, read_session};
 use crate::standings::follow_scoring;
@@ -453,10 +453,9 @@ fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError
     if possible && counts.all() == sessions.unsigned_abs() {
         return Ok(counts);
     }
-    let wrong = Wrong { counts: true, ..Wrong::default() };
     let transaction = connection.transaction()?;
-    derived::mend(&transaction, &Scoring::default(), &wrong)?;
+    derived::mend(&transaction, &Scoring::default(), &Mend::Counts)?;
     transaction.commit()?;
-    wrong.tell();
+    Wrong { counts: true, ..Wrong::default() }.tell();
     Ok(read_counts(connection)?.0)
 }

@@ -110,7 +110,9 @@ impl Store {
         }
     }
 
-    /// Finds out if the store can write: by a small write that is made durable, unless another write has been just now.
+    /// Finds out if the store can write. While play writes, its own transactions say so, and a writer that is at one transaction for less than
+    /// ten seconds is only busy. An idle store is asked to begin a transaction; if nothing has become durable for a minute or the last transaction
+    /// failed, to make a small durable write.
     ///
     /// # Errors
     /// If it can't.

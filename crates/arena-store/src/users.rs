@@ -357,19 +357,34 @@ impl SqliteStore {
 }
 
 /// The totals by name, as stored.
-fn read_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
+pub(crate) fn read_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
     let mut statement = connection.prepare_cached("SELECT name, n FROM totals")?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get_ref(1)?.as_i64().unwrap_or(-1))))?.collect()
+    let mut rows = statement.query([])?;
+    let mut totals = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        // A column of another type is no better than a total that can't be.
+        let name = row.get_ref(0)?.as_str().unwrap_or_default();
+        totals.insert(name.to_owned(), row.get_ref(1)?.as_i64().unwrap_or(-1));
+    }
+    Ok(totals)
 }
 
-/// The totals by name, from the sessions that have ended and the users who were in them.
-fn count_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
-    let mut statement = connection.prepare_cached(
-        "SELECT s.type, count(*) FROM endings e JOIN sessions s ON s.no = e.session
-         WHERE s.ending = 'completed' GROUP BY s.type",
+/// The totals by name, from the sessions that have ended and the users who were in them. Counted here: SQLite would sort all sessions in memory to
+/// group them.
+pub(crate) fn count_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
+    let mut statement = connection.prepare(
+        "SELECT s.type FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed'",
     )?;
-    let games = statement.query_map([], |row| Ok((games_of(&row.get::<_, String>(0)?), row.get(1)?)))?;
-    let mut totals: BTreeMap<String, i64> = games.collect::<Result<_, _>>()?;
+    let mut rows = statement.query([])?;
+    let mut games: BTreeMap<String, i64> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let challenge = row.get_ref(0)?.as_str().unwrap_or_default();
+        match games.get_mut(challenge) {
+            Some(n) => *n += 1,
+            None => drop(games.insert(challenge.to_owned(), 1)),
+        }
+    }
+    let mut totals: BTreeMap<String, i64> = games.into_iter().map(|(name, n)| (games_of(&name), n)).collect();
     let participants = connection.query_row("SELECT count(*) FROM careers WHERE n = 1", [], |row| row.get(0))?;
     totals.insert(PARTICIPANTS.to_owned(), participants);
     Ok(totals)

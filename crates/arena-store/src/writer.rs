@@ -10,13 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arena_model::{Channel, ChatMessage, Phase, Scoring, Session, Status};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
 use crate::counts::{Counts, Delta};
 use crate::derived::{self, Suspicion};
 use crate::job::{Closure, Effects, Job, WriteError, Writing};
+use crate::proof::{Proof, Verdict};
 use crate::ranking::Rankings;
 use crate::removal::delete_session;
 use crate::rows::{
@@ -52,14 +53,8 @@ type Reply = oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>>;
 pub(crate) struct Writer {
     jobs: Option<Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
-    written: Written,
+    proof: Arc<Proof>,
 }
-
-/// The time of the last transaction that is durable.
-pub(crate) type Written = Arc<Mutex<Option<Instant>>>;
-
-/// A success is proof for as long.
-pub(crate) const PROVEN_FOR: Duration = Duration::from_secs(1);
 
 impl Writer {
     pub(crate) fn start(
@@ -73,15 +68,14 @@ impl Writer {
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         let last_no: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM sessions", [], |row| row.get(0))?;
         let (jobs, waiting) = channel();
-        let written = Written::default();
-        let last = Arc::clone(&written);
-        let mut state =
-            State { connection, counts, scoring, rankings, suspicion, written: last, last_no, erased: None };
+        let proof = Arc::<Proof>::default();
+        let own = Arc::clone(&proof);
+        let mut state = State { connection, counts, scoring, rankings, suspicion, proof: own, last_no, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || state.run(&waiting))
             .map_err(|error| StoreError::Database(format!("no thread for the writer: {error}")))?;
-        Ok(Writer { jobs: Some(jobs), thread: Some(thread), written })
+        Ok(Writer { jobs: Some(jobs), thread: Some(thread), proof })
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
@@ -91,14 +85,23 @@ impl Writer {
         answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
     }
 
-    /// Finds out if the store can write, by a small write unless one has just succeeded.
+    /// Finds out if the store can write.
     pub(crate) async fn check(&self) -> Result<(), CommitError> {
-        if self.written.lock().is_some_and(|last| last.elapsed() < PROVEN_FOR) {
-            return Ok(());
-        }
-        let probe = "INSERT INTO notes (name, value) VALUES ('probe', '1')
+        let write = "INSERT INTO notes (name, value) VALUES ('probe', '1')
              ON CONFLICT DO UPDATE SET value = CASE value WHEN '1' THEN '2' ELSE '1' END";
-        self.write(move |writing| Ok(writing.connection.execute(probe, []).map(drop)?)).await
+        // Its transaction has begun as one that writes, which a file that can't be written to refuses.
+        let begin = "SELECT count(*) FROM notes";
+        self.proof
+            .check(|verdict| {
+                self.write(move |writing| {
+                    match verdict {
+                        Verdict::AskToWrite => writing.connection.execute(write, []).map(drop)?,
+                        _ => writing.connection.query_row(begin, [], |_| Ok(()))?,
+                    }
+                    Ok(())
+                })
+            })
+            .await
     }
 
     /// Runs a write in the next transaction, beside whatever else is written in it. It must leave alone what isn't its
@@ -140,7 +143,7 @@ struct State {
     scoring: Arc<Scoring>,
     rankings: Arc<Rankings>,
     suspicion: Arc<Suspicion>,
-    written: Written,
+    proof: Arc<Proof>,
     last_no: i64,
     /// When it was last tried in vain to empty the log of what has been erased.
     erased: Option<Instant>,
@@ -183,10 +186,12 @@ impl State {
             last_batch = batch.len();
             // A panic drops the batch, so that its callers are told that nobody knows what became of it, and rolls the transaction
             // back. What is in memory is read again: the panic may have come between a commit and what follows of it there.
+            self.proof.begin();
             if catch_unwind(AssertUnwindSafe(|| self.commit_batch(batch))).is_err() {
                 tracing::error!("the store's writer panicked; it goes on with what is in the database");
                 self.read_again();
             }
+            self.proof.rest();
         }
         // The last one carries the log over, so that the next start has nothing to recover.
         if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE") {
@@ -226,6 +231,9 @@ impl State {
             }
             Err(error) => {
                 let constraint = is_constraint(&error);
+                if !constraint {
+                    self.proof.fail();
+                }
                 // All of it may be in the log, and may be found there after a crash, or not.
                 let unsure = is_unsynced(&error);
                 let error = if unsure { StoreError::Unsure } else { StoreError::from(error) };
@@ -248,6 +256,7 @@ impl State {
         let ranked = self.rankings.in_use();
         let counting = Counting { scoring: &self.scoring, ranked: &ranked };
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let before = transaction.total_changes();
         for job in batch {
             match job {
                 Waiting::Other(job) => {
@@ -268,11 +277,12 @@ impl State {
             }
         }
         let suspect = write_delta(&transaction, &all.delta, &self.counts.read())?;
-        if let Some(wrong) = &all.mend {
-            derived::mend(&transaction, &self.scoring, wrong)?;
+        if let Some(mend) = &all.mend {
+            derived::mend(&transaction, &self.scoring, mend)?;
         }
+        let wrote = transaction.total_changes() > before;
         transaction.commit()?;
-        *self.written.lock() = Some(Instant::now());
+        self.proof.succeed(wrote);
         self.last_no = last_no;
         let possible = self.counts.write().apply(&all.delta);
         if all.mend.is_some() {

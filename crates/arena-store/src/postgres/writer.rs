@@ -26,9 +26,9 @@ use crate::derived::Suspicion;
 use crate::import::{ImportedSession, Taken};
 use crate::job::Effects;
 use crate::nodes::Nodes;
+use crate::proof::{Proof, Verdict};
 use crate::ranking::Rankings;
 use crate::standings::Counting;
-use crate::writer::{PROVEN_FOR, Written};
 use crate::{Commit, CommitError, SessionNo, StoreError};
 
 /// Most transitions in one transaction, and most bytes of text. They bound how long the first of them waits, and how large a
@@ -77,7 +77,7 @@ enum Queued {
 /// A handle to the writer. When the last one is gone, the writer finishes what it was given, and lets go of the database.
 pub(crate) struct Writer {
     jobs: mpsc::UnboundedSender<Waiting>,
-    written: Written,
+    proof: Arc<Proof>,
 }
 
 /// What the writer keeps true in memory.
@@ -87,8 +87,8 @@ pub(crate) struct Mirror {
     pub(crate) scoring: Arc<Scoring>,
     pub(crate) rankings: Arc<Rankings>,
     pub(crate) suspicion: Arc<Suspicion>,
-    /// The time of the last transaction that is durable.
-    pub(crate) written: Written,
+    /// Evidence that the writer works.
+    pub(crate) proof: Arc<Proof>,
     /// True from when an arena that has the database alone has connected again until it was told.
     pub(crate) taken_again: Arc<AtomicBool>,
     /// Why this store can't be used any more, once that is so.
@@ -104,7 +104,7 @@ impl Mirror {
             scoring: Arc::new(scoring),
             rankings: Arc::new(rankings),
             suspicion,
-            written: Written::default(),
+            proof: Arc::default(),
             taken_again: Arc::default(),
             ended: Arc::default(),
             bytes: Arc::default(),
@@ -122,7 +122,7 @@ impl Writer {
         nodes: Option<Arc<Nodes>>,
     ) -> Writer {
         let (jobs, waiting) = mpsc::unbounded_channel();
-        let written = Arc::clone(&mirror.written);
+        let proof = Arc::clone(&mirror.proof);
         let name = holder.name.clone();
         let link = Some(Arc::new(holder));
         let state = State {
@@ -138,17 +138,31 @@ impl Writer {
             gather: Duration::ZERO,
         };
         tokio::spawn(state.run(waiting));
-        Writer { jobs, written }
+        Writer { jobs, proof }
     }
 
-    /// Finds out if the store can write, by a small write unless one has just succeeded.
+    /// Finds out if the store can write.
     pub(crate) async fn check(&self) -> Result<(), CommitError> {
-        if self.written.lock().is_some_and(|last| last.elapsed() < PROVEN_FOR) {
-            return Ok(());
-        }
-        let probe = "INSERT INTO notes AS n (name, value) VALUES ('probe', '1')
+        let write = "INSERT INTO notes AS n (name, value) VALUES ('probe', '1')
              ON CONFLICT (name) DO UPDATE SET value = CASE n.value WHEN '1' THEN '2' ELSE '1' END";
-        self.write(move |writing| async move { Ok(writing.client().execute(probe, &[]).await.map(drop)?) }.boxed())
+        let begin = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool,
+             EXISTS (SELECT FROM notes)";
+        self.proof
+            .check(|verdict| {
+                self.write(move |writing| {
+                    async move {
+                        if verdict == Verdict::AskToWrite {
+                            return Ok(writing.client().execute(write, &[]).await.map(drop)?);
+                        }
+                        writing.effects.nothing = true;
+                        match writing.client().query_one(begin, &[]).await?.try_get(0)? {
+                            false => Ok(()),
+                            true => Err(StoreError::Database("the database is read-only".to_owned()).into()),
+                        }
+                    }
+                    .boxed()
+                })
+            })
             .await
     }
 
@@ -362,7 +376,9 @@ impl State {
     async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
         loop {
             // A panic drops what was being written, so that its callers are told that nobody knows what became of it.
-            match AssertUnwindSafe(self.write_next(&mut waiting)).catch_unwind().await {
+            let written = AssertUnwindSafe(self.write_next(&mut waiting)).catch_unwind().await;
+            self.mirror.proof.rest();
+            match written {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(_) => {
@@ -389,6 +405,7 @@ impl State {
                     return true;
                 }
             };
+            self.mirror.proof.begin();
             let mut batch = Vec::new();
             let mut bytes = 0;
             // Shorter ones a timer can't wait for.
@@ -476,6 +493,7 @@ impl State {
                     tracing::warn!(%error, "the database is out of reach: {error}");
                 }
                 self.away = true;
+                self.mirror.proof.fail();
                 Err(error)
             }
         }
@@ -539,7 +557,10 @@ impl State {
     async fn read_numbers(&mut self) {
         if let (None, Some(holder)) = (&self.nodes, self.link.clone()) {
             match Numbers::read(&holder.client).await {
-                Ok(numbers) => self.numbers = numbers,
+                // A number of an ending whose row is gone isn't given again.
+                Ok(numbers) => {
+                    self.numbers = Numbers { ending: numbers.ending.max(self.numbers.ending), ..numbers };
+                }
                 Err(error) => tracing::warn!(%error, "the numbers that were given can't be read: {error}"),
             }
         }
@@ -549,8 +570,12 @@ impl State {
     fn meant(&mut self, failure: Failure) -> CommitError {
         match failure {
             Failure::Constraint => CommitError::Conflict,
-            Failure::Failed(error) => CommitError::Unavailable(error),
+            Failure::Failed(error) => {
+                self.mirror.proof.fail();
+                CommitError::Unavailable(error)
+            }
             Failure::Unsure => {
+                self.mirror.proof.fail();
                 // Whatever is still to come on it is of no use to anybody.
                 self.link = None;
                 CommitError::Unavailable(StoreError::Unsure)
@@ -578,7 +603,7 @@ impl State {
 
     /// Makes what is in memory follow what is durable. Where others write too, it follows the journal instead, in its order.
     fn show(&self, effects: Effects) {
-        *self.mirror.written.lock() = Some(Instant::now());
+        self.mirror.proof.succeed(!effects.nothing);
         if let Some(what) = effects.suspect {
             self.mirror.suspicion.raise(what);
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_model::{ProfileChange, Timestamp};
-use arena_store::{CommitError, EndingNo, ProfileWrite, SessionFilter, Store, StoreError};
+use arena_store::{Change, Commit, CommitError, EndingNo, ProfileWrite, SessionFilter, Store, StoreError};
+use arena_testkit::Postgres;
 
 use crate::place::{Place, stories};
 use crate::season::{GAME, Game, begin, boards, end, open, play, user};
@@ -13,9 +14,13 @@ use crate::{audit, create, session};
 stories!(
     tables_that_were_changed_while_no_store_was_open_are_made_again,
     tables_that_are_changed_under_an_open_store_are_made_again,
+    endings_keep_their_numbers_when_some_are_wrong,
+    a_repair_keeps_what_it_has_done_when_a_later_write_fails,
+    games_that_end_during_a_repair_are_in_the_histories,
     a_count_of_nothing_does_not_stop_a_removal,
     a_panic_in_the_writer_costs_its_caller_only,
     a_store_that_can_write_says_so,
+    an_idle_store_is_asked_without_a_write,
 );
 
 /// Longest time until a suspicion is told: it is told by the write that meets what is wrong.
@@ -59,7 +64,10 @@ async fn shown(store: &Store) -> String {
     boards.sort_by(|a, b| a.id.cmp(&b.id));
     text += &format!("\n{boards:?}");
     let ended = store.list_ended(EndingNo::default(), 99).await.expect("readable");
-    text += &format!("\n{:?}", ended.iter().map(|(_, _, session)| session.facts.id).collect::<Vec<_>>());
+    // Endings that were lost stand behind the others.
+    let mut ids: Vec<_> = ended.iter().map(|(_, _, session)| session.facts.id).collect();
+    ids.sort();
+    text += &format!("\n{ids:?}");
     text += &format!("\n{} run", store.list_running(None).await.expect("readable").len());
     for name in ["ada", "bob", "eve"] {
         let played = store.list_played(&user(name), 0, 99).await.expect("readable");
@@ -124,6 +132,103 @@ async fn tables_that_are_changed_under_an_open_store_are_made_again(place: Place
     }
 }
 
+async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
+    let store = open(&place).await;
+    for n in 1..=4 {
+        play(&store, n, &GAME).await;
+    }
+    let (no, ended) = end(&store, begin(&store, 5, &GAME).await, &GAME).await;
+    play(&store, 6, &GAME).await;
+    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("it is removed");
+    let behind = async |after: EndingNo| {
+        let ended = store.list_ended(after, 99).await.expect("readable");
+        let last = ended.last().map_or(after, |(n, ..)| *n);
+        (last, ended.iter().map(|(.., session)| session.facts.created_at.0 - 1000).collect::<Vec<_>>())
+    };
+    let (after, read) = behind(EndingNo::default()).await;
+    assert_eq!(read, [1, 2, 3, 4, 6]);
+    place.change(
+        "UPDATE endings SET session = 888 WHERE n = 2; INSERT INTO endings (n, session) VALUES (9, 1), (10, 777)",
+    );
+    store.check_derived().await.expect("it can be checked");
+    // The lost one comes again, and no later one is passed over.
+    let (after, read) = behind(after).await;
+    assert_eq!(read, [2]);
+    play(&store, 7, &GAME).await;
+    assert_eq!(behind(after).await.1, [7]);
+    assert_eq!(behind(EndingNo::default()).await.1, [1, 3, 4, 6, 2, 7]);
+    // Nor is a number given again that had only lost its row.
+    let (after, _) = behind(after).await;
+    place.change("DELETE FROM endings WHERE n > 4; UPDATE session_counts SET n = 0");
+    store.check_derived().await.expect("it can be checked");
+    let (again, _) = behind(EndingNo::default()).await;
+    match place {
+        Place::Schema(_) => assert!(again > after, "{again:?} {after:?}"),
+        Place::Folder(_) => assert_eq!(behind(EndingNo::default()).await.1.len(), 6),
+    }
+}
+
+async fn a_repair_keeps_what_it_has_done_when_a_later_write_fails(place: Place) {
+    let store = open(&place).await;
+    let names: Vec<&'static str> = (0..150).map(|n| &*format!("user-{n}").leak()).collect();
+    for (n, users) in (1..).zip(names.chunks(2)) {
+        play(&store, n, &Game { users: [users[0], users[1]], ..GAME }).await;
+    }
+    let refuse = match place {
+        Place::Folder(_) => "CREATE TRIGGER refuse BEFORE INSERT ON totals BEGIN SELECT RAISE(ABORT, 'no'); END;",
+        Place::Schema(_) => {
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+             CREATE TRIGGER refuse BEFORE INSERT ON totals FOR EACH ROW EXECUTE FUNCTION refuse();"
+        }
+    };
+    place.change(&format!(
+        "{refuse} UPDATE session_counts SET n = 0; DELETE FROM boards; DELETE FROM careers; DELETE FROM totals"
+    ));
+    store.check_derived().await.expect_err("totals can't be written");
+    assert_eq!(store.count_sessions(&SessionFilter::default()), 75);
+    assert_eq!(store.list_boards("psi").await.expect("readable").len(), 1);
+    for name in names {
+        let played = store.list_played(&user(name), 0, 9).await.expect("readable").expect("the user is known");
+        assert_eq!(played.total, 1, "{name}");
+    }
+    assert_eq!(store.read_totals().await.expect("totals").participants, 0);
+    place.change(match place {
+        Place::Folder(_) => "DROP TRIGGER refuse",
+        Place::Schema(_) => "DROP TRIGGER refuse ON totals",
+    });
+    store.check_derived().await.expect("it can be checked");
+    assert_eq!(store.read_totals().await.expect("totals").participants, 150);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+}
+
+async fn games_that_end_during_a_repair_are_in_the_histories(place: Place) {
+    let store = Arc::new(open(&place).await);
+    let players: Vec<_> = [1, 1001]
+        .into_iter()
+        .map(|first| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                for n in first..first + 100 {
+                    play(&store, n, &GAME).await;
+                }
+            })
+        })
+        .collect();
+    while !players.iter().all(tokio::task::JoinHandle::is_finished) {
+        place.change("DELETE FROM careers");
+        store.check_derived().await.expect("it can be checked");
+    }
+    for player in players {
+        player.await.expect("it plays");
+    }
+    for name in ["ada", "bob"] {
+        let played = store.list_played(&user(name), 0, 9).await.expect("readable").expect("the user is known");
+        assert_eq!(played.total, 200, "{name}");
+    }
+    assert_eq!(store.read_totals().await.expect("totals").participants, 2);
+    assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
+}
+
 async fn a_count_of_nothing_does_not_stop_a_removal(place: Place) {
     let store = open(&place).await;
     let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
@@ -169,4 +274,58 @@ async fn a_store_that_can_write_says_so(place: Place) {
         assert!(std::time::Instant::now() < until, "it can't write");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+async fn an_idle_store_is_asked_without_a_write(place: Place) {
+    let store = open(&place).await;
+    store.check_writing().await.expect("it writes");
+    let probes = || match &place {
+        Place::Folder(folder) => {
+            let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
+            let sql = "SELECT group_concat(value) FROM notes WHERE name = 'probe'";
+            connection.query_row(sql, [], |row| row.get(0)).expect("notes")
+        }
+        Place::Schema(url) => Postgres::shared().run_sql(url, "SELECT value FROM notes WHERE name = 'probe'"),
+    };
+    let before: String = probes();
+    // For longer than one success is evidence.
+    let until = std::time::Instant::now() + Duration::from_millis(2500);
+    while std::time::Instant::now() < until {
+        store.check_writing().await.expect("it could write");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(probes(), before);
+    }
+    // A write that fails is tried again until one succeeds.
+    if let Place::Folder(_) = place {
+        place.change("ALTER TABLE sessions RENAME TO away");
+        let change = Change::Create(Box::new(session(1)));
+        store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect_err("nothing is written");
+        store.check_writing().await.expect("it writes");
+        assert_ne!(probes(), before);
+    }
+}
+
+#[tokio::test]
+async fn a_writer_that_is_busy_counts_as_working() {
+    let store = Arc::new(open(&Place::folder()).await);
+    let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+    let (go_on, gone_on) = std::sync::mpsc::channel::<()>();
+    let long = ProfileWrite {
+        user: user("ada"),
+        change: ProfileChange::default(),
+        respond: Box::new(move |_| {
+            begun.send(()).expect("the test waits");
+            gone_on.recv().expect("the test goes on");
+            String::new()
+        }),
+        once: Vec::new(),
+        at: Timestamp(1),
+    };
+    let writer = Arc::clone(&store);
+    let long = tokio::spawn(async move { writer.change_profile(long).await });
+    has_begun.recv().await.expect("it begins");
+    let checked = tokio::time::timeout(Duration::from_secs(5), store.check_writing()).await;
+    go_on.send(()).expect("it waits");
+    checked.expect("no check waits for the write").expect("the writer works");
+    long.await.expect("no panic").expect("it is written");
 }
