@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arena_model::{BoardId, BoardTerms, ChallengeType, Script, ScriptVersion, SessionFacts};
-use arena_store::{CommitError, Store};
+use arena_store::{BoardFacts, CommitError, Store};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 
@@ -42,6 +42,11 @@ pub(crate) struct MainBoard {
 }
 
 impl MainBoard {
+    /// The board as the store describes those on which games have counted.
+    pub(crate) fn facts(&self) -> BoardFacts {
+        BoardFacts { id: self.id.clone(), options: self.options.clone(), terms: self.terms.clone() }
+    }
+
     /// None if a challenge can't be played with its own options.
     fn of(challenge: &dyn ChallengeType) -> Option<MainBoard> {
         let options = challenge.resolve(&Map::new()).ok()?;

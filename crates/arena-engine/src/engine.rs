@@ -338,7 +338,7 @@ impl Engine {
         self.inner.store.bytes()
     }
 
-    /// Finds out if the engine can do its work: reads from the store, and writes to it unless a write has just succeeded.
+    /// Finds out if the engine can do its work: reads from the store, and asks the store if it can write.
     ///
     /// # Errors
     /// If the store can't be read or written.

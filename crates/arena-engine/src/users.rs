@@ -133,12 +133,18 @@ impl Engine {
         Board::Global(self.inner.catalogue.boards().values().map(|board| board.id.clone()).collect())
     }
 
-    /// The boards of a challenge type on which games have counted.
+    /// The boards of a challenge type: its main board, and those on which games have counted.
     ///
     /// # Errors
     /// If the store can't be read.
     pub async fn list_boards(&self, challenge: &str) -> Result<Vec<BoardFacts>, EngineError> {
-        Ok(self.inner.store.list_boards(challenge).await?)
+        let mut boards = self.inner.store.list_boards(challenge).await?;
+        if let Some(main) = self.inner.catalogue.boards().get(challenge)
+            && boards.iter().all(|board| board.id != main.id)
+        {
+            boards.push(main.facts());
+        }
+        Ok(boards)
     }
 
     /// A page of a leaderboard, the largest first.

@@ -34,7 +34,8 @@ const UNIT: usize = 1024;
 pub(crate) struct Memory {
     total: Arc<Semaphore>,
     total_units: u32,
-    share_units: u32,
+    /// Unset if addresses have no limit of their own.
+    share_units: Option<u32>,
     /// The time for which an answer waits for room.
     patience: Duration,
     /// Bytes that wait at the moment.
@@ -95,11 +96,11 @@ fn units(bytes: usize) -> u32 {
 }
 
 impl Memory {
-    /// Room for `total` bytes, of which an address may take `share`. An answer waits for room for `patience`.
+    /// Room for `total` bytes, of which an address may take `share`; 0 is no limit. An answer waits for room for `patience`.
     pub(crate) fn new(total: usize, share: usize, patience: Duration) -> Memory {
         // Less would not do for a single message.
         let total_units = units(total.max(PIECE)).min(u32::MAX / 2);
-        let share_units = units(share.max(PIECE)).min(total_units);
+        let share_units = (share > 0).then(|| units(share.max(PIECE)).min(total_units));
         let total = Arc::new(Semaphore::new(total_units as usize));
         Memory { total, total_units, share_units, patience, held: Arc::default() }
     }
@@ -111,7 +112,8 @@ impl Memory {
 
     /// A new address's part.
     pub(crate) fn share(self: &Arc<Memory>) -> Share {
-        Share { memory: Arc::clone(self), own: Some(Arc::new(Semaphore::new(self.share_units as usize))) }
+        let own = self.share_units.map(|units| Arc::new(Semaphore::new(units as usize)));
+        Share { memory: Arc::clone(self), own }
     }
 
     /// The part of an address without a limit of its own.
@@ -123,7 +125,8 @@ impl Memory {
 impl Share {
     /// The units that bytes take, but no more than can ever be had.
     fn clamp(&self, bytes: usize) -> u32 {
-        units(bytes).min(if self.own.is_some() { self.memory.share_units } else { self.memory.total_units })
+        let own = self.memory.share_units.filter(|_| self.own.is_some());
+        units(bytes).min(own.unwrap_or(self.memory.total_units))
     }
 
     fn held(&self, bytes: usize, own: Option<OwnedSemaphorePermit>, total: OwnedSemaphorePermit) -> Held {
@@ -321,6 +324,16 @@ mod tests {
         assert!(greedy.try_hold(1).is_none());
         drop(all);
         assert!(greedy.try_hold(1).is_some());
+    }
+
+    #[test]
+    fn a_share_of_0_is_no_limit_of_an_address() {
+        let memory = Arc::new(Memory::new(4 * MIB, 0, Duration::MAX));
+        let share = memory.share();
+        let held: Vec<Held> = (0..64).map_while(|_| share.try_hold(MIB / 8)).collect();
+        assert_eq!((held.len(), memory.held()), (32, 4 * MIB as u64), "the total holds");
+        drop(held);
+        assert_eq!(share.try_hold(100 * MIB).map(|_| ()), Some(()));
     }
 
     #[tokio::test]

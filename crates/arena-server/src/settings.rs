@@ -157,7 +157,7 @@ pub struct LimitSettings {
     /// Most bytes of large answers and requests that wait in memory, for clients that don't read or send slowly. What a connection may
     /// always have (32 KiB) doesn't count.
     pub waiting_bytes: usize,
-    /// Most of these bytes for one address.
+    /// Most of these bytes for one address; 0 is no limit.
     pub waiting_bytes_per_address: usize,
     /// Time for which a client may read nothing of an answer before its connection ends, in milliseconds.
     pub stalled_ms: u64,

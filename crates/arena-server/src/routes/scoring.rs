@@ -240,10 +240,10 @@ struct BoardRow {
     prompt_sha256: Option<String>,
 }
 
-/// The boards of one challenge type on which games have counted.
+/// The boards of one challenge type: the main board, and others on which games have counted.
 #[utoipa::path(get, path = "/api/scoring/{name}/boards", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type.", example = "psi")),
-    responses((status = 200, body = [BoardRow], description = "The boards on which games have counted, the main board first."),
+    responses((status = 200, body = [BoardRow], description = "The main board, which may have no games yet, and the others on which games have counted."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
 pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");

@@ -141,7 +141,11 @@ fn a_game_with_options_of_its_own_counts_on_no_board() {
         assert!(!answer.to_string().contains("mallory"), "{path}: {answer}");
     }
     assert_eq!(client.get("/api/users/mallory/scores").ok(), json!({ "global": null, "challenges": {} }));
-    assert_eq!(client.get("/api/scoring/psi/boards").ok(), json!([]));
+    // The main board is there before a game counts on it.
+    let before = client.get("/api/scoring/psi/boards").ok();
+    assert_eq!((before.as_array().map(Vec::len), &before[0]["main"]), (Some(1), &json!(true)), "{before}");
+    let path = format!("/api/scoring/psi?strategy=average&board={}", before[0]["id"].as_str().expect("an id"));
+    assert_eq!(client.get(&path).ok(), json!({ "average": [] }));
     let page = client.get(&format!("/sessions/{session}"));
     assert!(page.text().contains("Unrated"), "the page says so");
 
@@ -150,6 +154,7 @@ fn a_game_with_options_of_its_own_counts_on_no_board() {
     let spelled = client.post("/api/challenges/psi", &json!({ "options": created_options(&client) })).ok();
     assert_eq!(spelled["rated"], json!(true));
     let boards = client.get("/api/scoring/psi/boards").ok();
+    assert_eq!(boards, before);
     let board = &boards[0];
     assert_eq!((boards.as_array().map(Vec::len), &board["main"]), (Some(1), &json!(true)), "{boards}");
     assert_eq!((&board["id"], &board["rulesVersion"]), (&spelled["board"], &spelled["rulesVersion"]));
