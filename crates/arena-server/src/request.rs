@@ -653,7 +653,62 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    use axum::response::IntoResponse;
     use expect_test::{Expect, expect};
+    use futures_util::{FutureExt, stream};
+
+    use crate::connections::Connections;
+
+    #[tokio::test]
+    async fn a_body_takes_room_once_more_of_it_has_come_than_is_free_and_for_its_weight_when_it_is_whole() {
+        const KIB: usize = 1024;
+        let limits = LimitSettings::default();
+        let connections = Arc::new(Connections::new(&limits, 9));
+        let entered = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
+        let held = || connections.memory().held() / KIB as u64;
+        let (send, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+        let pieces = stream::unfold(sent, async |mut sent| {
+            sent.recv().await.map(|piece| (Ok::<_, std::convert::Infallible>(piece), sent))
+        });
+        let limit = BodyLimit { bytes: 100 * KIB, setting: "limits.body_bytes", weight: JSON_WEIGHT };
+        let mut read = Box::pin(read_body(Body::from_stream(pieces), limit, &limits, Some(&line)));
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            send.send(Bytes::from(vec![b' '; 16 * KIB])).expect("it is read");
+            assert!((&mut read).now_or_never().is_none(), "the body goes on");
+            taken.push(held());
+        }
+        // What is free isn't counted; then the body may become as long as any.
+        assert_eq!(taken, [0, 0, 100, 100]);
+        drop(send);
+        let body = read.await.expect("a body");
+        assert_eq!((body.len(), held()), (64 * KIB, (64 * JSON_WEIGHT) as u64));
+        let part = body.slice(1..2);
+        drop(body);
+        assert_eq!(held(), (64 * JSON_WEIGHT) as u64, "as long as any of it is in use");
+        drop(part);
+        assert_eq!(held(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_finds_no_room_is_refused_when_its_time_is_over() {
+        let limits = LimitSettings { waiting_bytes: 64 * 1024, request_ms: 50, ..LimitSettings::default() };
+        let connections = Arc::new(Connections::new(&limits, 9));
+        let entered = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
+        let all = line.connection.share().try_hold(64 * 1024).expect("there is room");
+        let read = async || {
+            let limit = BodyLimit { bytes: 1024 * 1024, setting: "limits.body_bytes", weight: 1 };
+            read_body(Body::from(vec![b' '; FREE + 1]), limit, &limits, Some(&line)).await
+        };
+        let refused = read().await.expect_err("there is no room");
+        assert_eq!(refused.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(all);
+        assert_eq!(read().await.expect("there is room").len(), FREE + 1);
+    }
 
     fn check(query: &str, expected: Expect) {
         let uri: Uri = format!("/x?{query}").parse().expect("a URI");

@@ -22,6 +22,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long what was sent may stay unanswered by the other machine before the connection counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(15);
 
+/// Settings that a connection only takes while it is made (`context` in `pg_settings` is `backend` or `superuser-backend`). A pooler refuses
+/// them: it makes its connections before it is asked.
+const START_ONLY: [&str; 6] = [
+    "ignore_system_indexes",
+    "jit_debugging_support",
+    "jit_profiling_support",
+    "log_connections",
+    "log_disconnections",
+    "post_auth_delay",
+];
+
 /// A Postgres database, as a URL names it: `postgres://user:password@host:port/database?sslmode=require`.
 ///
 /// What it shows of itself holds no password. Besides the parameters of a URL that libpq knows (`sslmode`, `options`,
@@ -111,6 +122,13 @@ impl FromStr for DatabaseUrl {
             config.application_name("arena");
         }
         config.tcp_user_timeout(LOST_AFTER).keepalives_idle(LOST_AFTER);
+        let (first, settings): (Vec<_>, Vec<_>) =
+            settings.into_iter().partition(|(name, _): &(String, String)| START_ONLY.contains(&name.as_str()));
+        if !first.is_empty() {
+            let kept = config.get_options().map(str::to_owned);
+            let all: Vec<String> = kept.into_iter().chain(first.iter().map(write_setting)).collect();
+            config.options(all.join(" "));
+        }
         Ok(DatabaseUrl { config, settings, roots })
     }
 }
@@ -141,6 +159,18 @@ fn read_settings(options: &str) -> Option<Vec<(String, String)>> {
         settings.push((name.replace('-', "_"), value.to_owned()));
     }
     Some(settings)
+}
+
+/// A setting as [`read_settings`] reads it.
+fn write_setting((name, value): &(String, String)) -> String {
+    let mut text = format!("-c {name}=");
+    for char in value.chars() {
+        if char == '\\' || char.is_ascii_whitespace() {
+            text.push('\\');
+        }
+        text.push(char);
+    }
+    text
 }
 
 fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlError> {
@@ -244,6 +274,18 @@ mod tests {
             [("lock_timeout", "2s"), ("jit", "on")].map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
         assert_eq!(url.config().get_options(), None);
+    }
+
+    #[test]
+    fn a_setting_that_a_connection_only_takes_at_its_start_is_sent_there() {
+        let text = "postgres://a/arena?options=-cjit%3Don%20-B%205&options=-cwork_mem%3D4MB%20--post-auth-delay%3D0\
+             &options=-cignore_system_indexes%3Da%5C%20b%5C%5C";
+        let url: DatabaseUrl = text.parse().expect("a URL");
+        assert_eq!(
+            url.config().get_options(),
+            Some(r"-cjit=on -B 5 -c post_auth_delay=0 -c ignore_system_indexes=a\ b\\")
+        );
+        assert_eq!(url.settings(&[]), [("work_mem".to_owned(), "4MB".to_owned())]);
     }
 
     #[test]

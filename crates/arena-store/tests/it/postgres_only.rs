@@ -8,6 +8,7 @@ use arena_testkit::Postgres;
 use expect_test::{Expect, expect};
 
 use crate::place::Place;
+use crate::season::{GAME, play};
 use crate::{create, said, session, update};
 
 async fn connect(url: &str) -> Result<Store, StoreError> {
@@ -30,6 +31,47 @@ async fn a_database_is_reached_by_its_socket() {
         let store = connect(&format!("{url}{sslmode}")).await.expect("it answers at its socket");
         store.find_next_due().await.expect("and is read by more connections");
     }
+}
+
+#[tokio::test]
+async fn boards_are_made_again_for_another_scoring_however_long_it_takes() {
+    let postgres = Postgres::shared();
+    let url = postgres.schema();
+    let store = connect(&url).await.expect("it is free");
+    play(&store, 1, &GAME).await;
+    drop(store);
+    postgres.run_sql(
+        &url,
+        "UPDATE notes SET value = 'as it was' WHERE name = 'scoring';
+         CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(4); RETURN NULL; END';
+         CREATE TRIGGER wait BEFORE DELETE ON boards FOR EACH STATEMENT EXECUTE FUNCTION wait()",
+    );
+    let store = connect(&format!("{url}&options=-cstatement_timeout%3D3s")).await.expect("no statement is broken off");
+    assert_eq!(store.list_boards("psi").await.expect("readable").len(), 1);
+}
+
+#[tokio::test]
+async fn settings_of_the_url_hold_from_the_start_of_a_connection_or_after_it() {
+    let postgres = Postgres::shared();
+    let url = postgres.schema();
+    let store = connect(&format!("{url}&options=-cignore_system_indexes%3Don%20-cwork_mem%3D5MB")).await;
+    store.expect("both are taken").find_next_due().await.expect("and by connections that read");
+    // The value shows that it was sent: the server looks at it.
+    check(
+        &postgres.url("?options=-cignore_system_indexes%3Dperhaps"),
+        expect![[r#"the database postgres at 127.0.0.1:PORT can't be used: parameter "ignore_system_indexes" requires a Boolean value"#]],
+    )
+    .await;
+    check(
+        &postgres.url("?options=-cno_such_setting%3D1"),
+        expect![[r#"the database postgres at 127.0.0.1:PORT can't be used: a setting is refused: unrecognized configuration parameter "no_such_setting""#]],
+    )
+    .await;
+    check(
+        &postgres.url("?options=-cmax_connections%3D5"),
+        expect![[r#"the database postgres at 127.0.0.1:PORT can't be used: a setting is refused: parameter "max_connections" cannot be changed without restarting the server"#]],
+    )
+    .await;
 }
 
 #[tokio::test]
