@@ -99,9 +99,7 @@ impl Proof {
         let asked = match verdict {
             Verdict::Works => return Ok(()),
             Verdict::Stuck => None,
-            Verdict::AskToBegin | Verdict::AskToWrite => {
-                tokio::time::timeout(ANSWER_WITHIN, ask(verdict)).await.ok()
-            }
+            Verdict::AskToBegin | Verdict::AskToWrite => tokio::time::timeout(ANSWER_WITHIN, ask(verdict)).await.ok(),
         };
         match asked {
             Some(answer) => answer,
@@ -122,12 +120,10 @@ mod tests {
         let after = |s: u64| proof.verdict(now + Duration::from_secs(s));
         assert_eq!(after(0), Verdict::AskToWrite, "nothing is known");
         proof.succeed(true);
-        assert_eq!([after(0), after(3), after(59), after(62)], [
-            Verdict::Works,
-            Verdict::AskToBegin,
-            Verdict::AskToBegin,
-            Verdict::AskToWrite
-        ]);
+        assert_eq!(
+            [after(0), after(3), after(59), after(62)],
+            [Verdict::Works, Verdict::AskToBegin, Verdict::AskToBegin, Verdict::AskToWrite]
+        );
         proof.begin();
         assert_eq!([after(0), after(8), after(12)], [Verdict::Works, Verdict::Works, Verdict::Stuck]);
         proof.fail();

@@ -372,9 +372,8 @@ pub(crate) fn read_totals(connection: &Connection) -> Result<BTreeMap<String, i6
 /// The totals by name, from the sessions that have ended and the users who were in them. Counted here: SQLite would sort all sessions in memory to
 /// group them.
 pub(crate) fn count_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
-    let mut statement = connection.prepare(
-        "SELECT s.type FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed'",
-    )?;
+    let mut statement = connection
+        .prepare("SELECT s.type FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed'")?;
     let mut rows = statement.query([])?;
     let mut games: BTreeMap<String, i64> = BTreeMap::new();
     while let Some(row) = rows.next()? {

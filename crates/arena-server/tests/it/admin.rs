@@ -636,10 +636,11 @@ fn an_answer_of_the_reference_can_be_imported() {
     // Nobody knows by which rules and after which prompt they were played, so they have a board of their own.
     assert_eq!(office.client.get("/api/scoring/psi?strategy=red-team").ok()["red-team"], json!([]));
     let boards = office.client.get("/api/scoring/psi/boards").ok();
-    let board = &boards[0];
+    assert_eq!(boards[0]["main"], json!(true));
+    let board = &boards[1];
     assert_eq!(
         (boards.as_array().map(Vec::len), &board["main"], &board["options"]),
-        (Some(1), &json!(false), &json!({}))
+        (Some(2), &json!(false), &json!({}))
     );
     let path = format!(
         "/api/scoring/psi?strategy=red-team&sort=red-team:attack&board={}",

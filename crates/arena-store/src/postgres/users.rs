@@ -214,9 +214,11 @@ impl PostgresStore {
         if self.nodes().is_none() {
             // Whatever is committed after this one knows that moves are wanted; what was before is seen by the read below. Where
             // others write too, who moves is read from the journal, in its order.
-            let pass = |writing: &mut Writing| writing.effects.nothing = true;
-            let passed = self.writer.write(move |writing| async move { Ok(pass(writing)) }.boxed()).await;
-            passed.map_err(|error| match error {
+            let passed = self.writer.write(|writing| {
+                writing.effects.nothing = true;
+                async { Ok(()) }.boxed()
+            });
+            passed.await.map_err(|error| match error {
                 CommitError::Unavailable(error) => error,
                 error => StoreError::Database(error.to_string()),
             })?;
