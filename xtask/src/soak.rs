@@ -15,7 +15,7 @@ struct Long {
     tests: &'static [&'static str],
 }
 
-const LONG: [Long; 4] = [
+const LONG: [Long; 5] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
@@ -31,6 +31,8 @@ const LONG: [Long; 4] = [
         variables: &[("ARENA_FAULT_SECONDS", "60")],
         tests: &["-p", "arena-cli", "--test", "cluster"],
     },
+    // The commands of README and docs with the binary that users build.
+    Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "it", "docs::"] },
     Long { name: "properties", variables: &[("PROPTEST_CASES", "10000")], tests: &["--workspace", "--lib"] },
 ];
 

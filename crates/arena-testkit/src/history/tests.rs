@@ -407,7 +407,7 @@ fn the_present_is_read_from_what_an_arena_answers() {
     let export = concat!(
         r#"{"kind":"user","userId":"ada"}"#,
         "\n",
-        r#"{"kind":"session","id":"s","challengeType":"psi","options":{"setSize":10},"invites":["inv_a","inv_b"],"state":{"status":"ended","scores":[{"security":1.0,"utility":-1.0},{"security":0.0,"utility":0.0}],"players":["inv_b","inv_a"],"playerIdentities":{"inv_a":"ada"}}}"#,
+        r#"{"kind":"session","id":"s","challengeType":"psi","options":{"setSize":10},"rated":true,"invites":["inv_a","inv_b"],"state":{"status":"ended","scores":[{"security":1.0,"utility":-1.0},{"security":0.0,"utility":0.0}],"players":["inv_b","inv_a"],"playerIdentities":{"inv_a":"ada"}}}"#,
         "\n",
         r#"{"kind":"message","channel":"challenge_s","from":"inv_a","to":"operator","content":"(guess) 1","index":1,"timestamp":7,"type":"guess"}"#,
         "\n",
