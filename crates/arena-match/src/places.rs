@@ -343,7 +343,7 @@ mod tests {
         fill(1..MANY - 1);
         assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap().len(), MANY - 1);
         fill(MANY - 1..MANY);
-        assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap(), [folder.clone()]);
+        assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap(), std::slice::from_ref(&folder));
         assert_eq!(written_before(&folder, 1000).unwrap().len(), MANY);
         fs::write(folder.join("weights"), "").unwrap();
         assert_eq!(written_before(&root.join("mine/lib"), 1000).unwrap().len(), MANY);
