@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{browser, nats, node, packages, postgres, python, rules};
+use crate::{rules, setup};
 
 /// A step's name, and what it does in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 /// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 6] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
@@ -22,13 +22,7 @@ const STEPS: [Step; 12] = [
         deny.args(["--locked", "check", "licenses", "bans", "sources"]);
         cargo::run(deny)
     }),
-    ("Python packages for the tests", python::prepare),
-    ("Node.js, with packages for the tests", node::prepare),
-    ("PostgreSQL for the store", |_| postgres::prepare()),
-    ("NATS for the workers", |_| nats::prepare()),
-    ("libfaketime for clocks that are wrong", |_| packages::need("faketime", "faketime")),
-    ("SQLite's shell for the commands in the docs", |_| packages::need("sqlite3", "sqlite3")),
-    ("the browser for the pages", browser::prepare),
+    ("setup of what tests need", |root| setup::setup(root, &[])),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
 ];
 

@@ -3,6 +3,7 @@
 mod browser;
 mod cargo;
 mod ci;
+mod facts;
 mod fuzz;
 mod nats;
 mod node;
@@ -10,7 +11,9 @@ mod packages;
 mod postgres;
 mod python;
 mod rules;
+mod setup;
 mod soak;
+mod tests;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,27 +24,28 @@ const USAGE: &str = "\
 Usage: cargo xtask <CHORE>
 
 Chores:
-  browser      the browser and its driver, in which the pages are tested, and axe (part of ci)
-  ci           everything that a change has to pass: format, lints, house rules, licences, tests
-  fuzz         requests of all sorts against the description in /openapi.json (part of ci; --long: half an hour of others)
-  node         the packages of Node.js that some tests need, installed below the target folder (part of ci)
-  python       the packages that some tests need, installed below the target folder (part of ci)
-  rules        the house rules alone (seconds)
-  soak         the long forms of tests, hours in all; `cargo xtask soak rules crash` runs two of them
-  screenshots  the pictures of pages in docs/screens, made anew";
+  ci               everything that a change has to pass: format, lints, house rules, licenses, setup, all tests
+  facts            numbers of the tree: lines of code by crate, dependencies, size of the release binary
+  fuzz [--long]    requests of all sorts against the description in /openapi.json (--long: half an hour of others)
+  rules            the house rules alone (seconds)
+  setup [PART...]  installs what tests need besides Rust: python, node, postgres, nats, faketime, sqlite3, browser
+  soak [NAME...]   the long forms of tests, hours in all; `cargo xtask soak rules crash` runs two of them
+  screenshots      makes the pictures of pages in docs/screens anew
+  test [TIER]      the quick tests, which need Rust alone; or those of a tier: services, slow, browser, cluster";
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
     let done = root().and_then(|root| match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["browser"] => browser::prepare(&root),
         ["ci"] => ci::run(&root),
+        ["facts"] => facts::print(&root),
         ["fuzz"] => fuzz::fuzz(&root, false),
         ["fuzz", "--long"] => fuzz::fuzz(&root, true),
-        ["node"] => node::prepare(&root),
-        ["python"] => python::prepare(&root),
         ["rules"] => rules::check(&root),
+        ["setup", ref names @ ..] => setup::setup(&root, names),
         ["soak", ref names @ ..] => soak::soak(&root, names),
         ["screenshots"] => browser::screenshots(&root),
+        ["test"] => tests::test(&root, ""),
+        ["test", tier] => tests::test(&root, tier),
         _ => anyhow::bail!("{USAGE}"),
     });
     match done {

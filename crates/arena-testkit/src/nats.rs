@@ -150,7 +150,7 @@ fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     let found = folders.map(|folder| folder.join("nats-server")).find(|program| program.exists());
-    found.expect("tests need NATS: `cargo xtask ci` installs it; by hand it is Debian's package nats-server")
+    found.expect("tests need NATS: `cargo xtask setup` installs it; by hand it is Debian's package nats-server")
 }
 
 #[cfg(test)]

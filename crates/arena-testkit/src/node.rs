@@ -1,4 +1,4 @@
-//! The packages of Node.js with which some tests run: `cargo xtask node` installs them.
+//! The packages of Node.js with which some tests run: `cargo xtask setup node` installs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub fn node_packages(scratch: &str) -> PathBuf {
     let installed = fs::read(home.join("installed.json")).ok();
     assert!(
         wanted.is_some() && installed == wanted,
-        "this test needs packages of Node.js: run `cargo xtask node` first"
+        "this test needs packages of Node.js: run `cargo xtask setup node` first"
     );
     home.join("node_modules")
 }

@@ -155,7 +155,7 @@ impl Postgres {
         pooler.arg("-q").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = pooler
             .spawn()
-            .expect("tests need PgBouncer: `cargo xtask ci` installs it; by hand it is Debian's package pgbouncer");
+            .expect("tests need PgBouncer: `cargo xtask setup` installs it; by hand it is Debian's package pgbouncer");
         let pooler = Pooler { child, port, folder };
         let until = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -282,7 +282,7 @@ fn programs() -> PathBuf {
     let in_path = std::env::split_paths(&path);
     let all = versions.into_iter().rev().map(|(_, folder)| folder).chain(in_path);
     let found = all.into_iter().find(|folder| folder.join("initdb").exists());
-    found.expect("tests need PostgreSQL: `cargo xtask ci` installs it; by hand it is Debian's package postgresql")
+    found.expect("tests need PostgreSQL: `cargo xtask setup` installs it; by hand it is Debian's package postgresql")
 }
 
 fn is_root() -> bool {

@@ -1,4 +1,4 @@
-//! The Python in which some tests run: `cargo xtask python` makes it.
+//! The Python in which some tests run: `cargo xtask setup python` makes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,6 @@ pub fn python(scratch: &str) -> PathBuf {
     let read = |path: PathBuf| fs::read_to_string(path).ok();
     let wanted = read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/python-requirements.txt"));
     let installed = read(home.join("requirements.txt"));
-    assert!(wanted.is_some() && installed == wanted, "this test needs Python packages: run `cargo xtask python` first");
+    assert!(wanted.is_some() && installed == wanted, "this test needs Python packages: run `cargo xtask setup python` first");
     home.join("bin/python")
 }

@@ -58,7 +58,7 @@ impl Driver {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let spawned = command.spawn();
         let mut process = spawned.unwrap_or_else(|error| {
-            panic!("this test needs Chromium and chromedriver ({error}): run `cargo xtask browser` first")
+            panic!("this test needs Chromium and chromedriver ({error}): run `cargo xtask setup browser` first")
         });
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines.find_map(|line| Some(line.split_once("started successfully on port ")?.1.to_owned()));

@@ -20,7 +20,7 @@ const MOST_BYTES: u64 = 100_000;
 fn axe() -> String {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("tools/axe");
     let script = fs::read_to_string(home.join("axe.min.js"));
-    script.unwrap_or_else(|error| panic!("this test needs axe ({error}): run `cargo xtask browser` first"))
+    script.unwrap_or_else(|error| panic!("this test needs axe ({error}): run `cargo xtask setup browser` first"))
 }
 
 /// A page, what to wait for on it, and the name of its picture, if it has one.

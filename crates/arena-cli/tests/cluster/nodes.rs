@@ -341,6 +341,6 @@ fn faketime() -> String {
     let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketime.so.1"));
     let found = files.iter().find(|file| file.exists());
     let found =
-        found.expect("tests need libfaketime: `cargo xtask ci` installs it; by hand it is Debian's package faketime");
+        found.expect("tests need libfaketime: `cargo xtask setup` installs it; by hand it is Debian's package faketime");
     found.to_str().unwrap().to_owned()
 }

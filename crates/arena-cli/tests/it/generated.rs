@@ -1,5 +1,5 @@
 //! Clients that others' programs make of `/openapi.json`: in TypeScript and in Python they are made without a warning, their types
-//! are checked, and they play a game against the binary. They need `cargo xtask python` and `cargo xtask node`.
+//! are checked, and they play a game against the binary. They need `cargo xtask setup python node`.
 
 use std::borrow::BorrowMut;
 use std::fs;

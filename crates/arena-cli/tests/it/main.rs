@@ -19,6 +19,7 @@ mod live;
 mod log;
 mod matches;
 mod nodes;
+mod old_formats;
 mod old_rules;
 mod old_sdk;
 mod pgn;

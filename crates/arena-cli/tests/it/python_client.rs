@@ -1,6 +1,6 @@
 //! The Python package in `clients/python`: its form, its types, and its own tests, which drive the binary under test.
 //!
-//! They need the packages that `cargo xtask python` installs. Nothing is written among the sources.
+//! They need the packages that `cargo xtask setup python` installs. Nothing is written among the sources.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

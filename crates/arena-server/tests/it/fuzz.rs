@@ -1,5 +1,5 @@
 //! Any request gets an answer that the description knows. schemathesis makes the requests, from `/openapi.json`; here it
-//! gets a server on which something is going on, and is told of it. It needs the packages that `cargo xtask python` installs.
+//! gets a server on which something is going on, and is told of it. It needs the packages that `cargo xtask setup python` installs.
 //!
 //! `ARENA_FUZZ_EXAMPLES` is the number of cases per route and sort of data. They are the same each time, unless
 //! `ARENA_FUZZ_SEED` chooses others.

@@ -1,6 +1,6 @@
 //! MCP: with the official client of another language, and message by message where that one can't go.
 //!
-//! The scripts are in `tests/mcp`; they need the packages that `cargo xtask python` installs.
+//! The scripts are in `tests/mcp`; they need the packages that `cargo xtask setup python` installs.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,0 +1,94 @@
+//! Data of an earlier program opens and says what it said: a store, an export, answers, replays, a tournament. The files in
+//! `tests/format-2` were written by a program before the code was rearranged, with today's rules of the games.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use arena_testkit::Client;
+use serde_json::{Map, Value, json};
+
+use crate::program::{Running, folder, run, run_with};
+
+const TOKEN: &str = "0123456789012345678901234567";
+
+fn old(name: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format-2").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(old(name)).unwrap()
+}
+
+fn serve(data: &Path) -> (Running, Client) {
+    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    let server = Running::start_with(&args, &[("ADMIN_TOKEN", TOKEN)]);
+    let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
+    (server, client)
+}
+
+fn admin(server: &Running, args: &[&str]) -> String {
+    let all = [&["admin"], args, &["--url", &server.url]].concat();
+    let run = run_with(&all, &[("ARENA_ADMIN_TOKEN", TOKEN)]);
+    assert_eq!(run.code, 0, "{run:#?}");
+    run.stdout
+}
+
+/// A data folder with the old store.
+fn restore(data: &Path) {
+    fs::create_dir(data).unwrap();
+    let store = rusqlite::Connection::open(data.join("arena.sqlite3")).unwrap();
+    store.execute_batch(&text("store.sql")).unwrap();
+}
+
+#[test]
+fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    restore(&data);
+    let (server, client) = serve(&data);
+    let answers: Map<String, Value> = serde_json::from_str(&text("answers.json")).unwrap();
+    assert_eq!(answers.len(), 28);
+    for (path, answer) in &answers {
+        assert_eq!(client.get(path).ok(), *answer, "{path}");
+    }
+    let export = folder.path().join("export.jsonl");
+    admin(&server, &["export", "--out", export.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(export).unwrap(), text("export.jsonl"));
+    let counted = admin(&server, &["recompute", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&counted).unwrap()["wrong"], json!([]));
+    // A session that was under way goes on.
+    let open = answers["/api/challenges?limit=50"]["challenges"].as_array().unwrap();
+    let open = open.iter().find(|session| session["challengeType"] == "millionaire").unwrap();
+    let (id, invite) = (open["id"].as_str().unwrap(), open["invites"][0].as_str().unwrap());
+    client.chat(id, invite, "still here").ok();
+    let league = run(&["league", "show", "snakes", "--data", data.to_str().unwrap(), "--json"]);
+    assert_eq!(league.json()["games_played"], 4, "{league:#?}");
+}
+
+#[test]
+fn an_export_of_an_earlier_program_is_imported_with_all_that_counts() {
+    let folder = folder();
+    let (server, client) = serve(&folder.path().join("data"));
+    admin(&server, &["import", &old("export.jsonl")]);
+    let answers: Map<String, Value> = serde_json::from_str(&text("answers.json")).unwrap();
+    for path in ["/api/scoring/psi", "/api/challenges?status=ended&limit=50"] {
+        assert_eq!(client.get(path).ok(), answers[path], "{path}");
+    }
+}
+
+#[test]
+fn replays_and_results_of_an_earlier_program_are_verified_and_rated() {
+    for game in ["snake", "chess", "food_catcher", "cherry_picker", "psi"] {
+        let verified = run(&["replay", "verify", &old(&format!("{game}.jsonl"))]);
+        assert_eq!(verified.code, 0, "{verified:#?}");
+    }
+    let standings = run(&["tournament", "standings", &old("."), "--json"]).json();
+    assert_eq!((&standings["games_played"], &standings["rules_version"]), (&json!(6), &json!(2)));
+    let points: Vec<&Value> =
+        standings["standings"].as_array().unwrap().iter().map(|agent| &agent["points"]).collect();
+    assert_eq!(points, [&json!(2.0), &json!(2.0), &json!(2.0)], "{standings}");
+    for name in ["match.json", "tournament.jsonl", "chess.jsonl"] {
+        assert_eq!(run(&["rate", &old(name)]).code, 0, "{name}");
+    }
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask setup`: installs what tests need besides Rust. No test installs anything.
+
+use std::path::Path;
+
+use anyhow::bail;
+
+use crate::cargo::say;
+use crate::{browser, nats, node, packages, postgres, python};
+
+/// The name of something that tests need, and its installation.
+type Part = (&'static str, fn(&Path) -> anyhow::Result<()>);
+
+const PARTS: [Part; 7] = [
+    ("python", python::prepare),
+    ("node", node::prepare),
+    ("postgres", |_| postgres::prepare()),
+    ("nats", |_| nats::prepare()),
+    ("faketime", |_| packages::need("faketime", "faketime")),
+    ("sqlite3", |_| packages::need("sqlite3", "sqlite3")),
+    ("browser", browser::prepare),
+];
+
+/// Installs the named parts, or all of them if no name is given. Parts that are installed already cost nothing.
+///
+/// # Errors
+/// If a name is unknown, or a part is missing and can't be installed.
+pub fn setup(root: &Path, names: &[&str]) -> anyhow::Result<()> {
+    let known = || PARTS.iter().map(|(name, _)| *name);
+    if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
+        bail!("there is no {unknown} to set up; there are: {}", known().collect::<Vec<_>>().join(", "));
+    }
+    for (name, prepare) in PARTS.iter().filter(|(name, _)| names.is_empty() || names.contains(name)) {
+        say(&format!("-- {name}"));
+        prepare(root)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! `cargo xtask test`: the tests by what they need and how long they take.
+//!
+//! A test's tier is where it stands: a test of the binaries `browser`, `cluster` and `fleet` is in the tier of that name, a test in a
+//! module `services` needs a program besides Rust (Python, Node.js, PostgreSQL, NATS), one in a module `slow` takes seconds, and all
+//! others are quick.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use crate::cargo::{cargo, run, say};
+
+/// A tier: its name, and the arguments of each `cargo test`.
+struct Tier {
+    name: &'static str,
+    runs: &'static [&'static [&'static str]],
+}
+
+const TIERS: [Tier; 5] = [
+    Tier {
+        name: "quick",
+        runs: &[&["--lib", "--bins", "--test", "it", "--", "--skip", "services::", "--skip", "slow::"]],
+    },
+    Tier { name: "services", runs: &[&["--test", "it", "--", "services::"], &["--test", "fleet"]] },
+    Tier { name: "slow", runs: &[&["--test", "it", "--", "slow::"]] },
+    Tier { name: "browser", runs: &[&["--test", "browser"]] },
+    Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
+];
+
+/// Variable that makes the test kit refuse to start a service in a quick test.
+const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
+
+/// Runs the tests of a tier; the quick ones if `name` is empty.
+///
+/// # Errors
+/// If there is no such tier, or a test fails.
+pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
+    let name = if name.is_empty() { TIERS[0].name } else { name };
+    let names = || TIERS.iter().map(|tier| tier.name).collect::<Vec<_>>().join(", ");
+    let tier = TIERS.iter().find(|tier| tier.name == name).with_context(|| format!("no tests are called {name}; there are: {}", names()))?;
+    let begun = Instant::now();
+    let mut passed = true;
+    for args in tier.runs {
+        let mut command = cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
+        command.args(*args);
+        if tier.name == TIERS[0].name {
+            command.env(QUICK_ONLY, "1");
+        }
+        passed &= run(command).is_ok();
+    }
+    say(&format!("{name} tests: {:.0} s", begun.elapsed().as_secs_f64()));
+    if !passed {
+        bail!("{name} tests failed");
+    }
+    Ok(())
+}
