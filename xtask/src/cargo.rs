@@ -32,6 +32,17 @@ pub fn metadata(root: &Path) -> anyhow::Result<Value> {
         .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
+/// The packages of the workspace and all that they depend on here, as locked.
+pub fn graph(root: &Path) -> anyhow::Result<Value> {
+    let host = cargo(root, &["-vV"]).output().context("can't run cargo")?;
+    let host = String::from_utf8_lossy(&host.stdout);
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).context("cargo names no host")?;
+    let args = ["metadata", "--locked", "--format-version", "1", "--filter-platform", host];
+    let output = cargo(root, &args).output().context("can't run cargo")?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
 /// Runs a command to its end, showing it and what it prints.
 pub fn run(mut command: Command) -> anyhow::Result<()> {
     let shown = shown(&command);

@@ -1,13 +1,14 @@
 //! The house rules that neither the compiler nor clippy knows. Each is a function from what is there to complaints;
 //! each complaint says where, what, and why.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use crate::cargo::{metadata, say};
+use crate::cargo::{graph, metadata, say};
 
 /// What a reader of the repository expects to find.
 const NEEDED: [&str; 10] = [
@@ -77,6 +78,24 @@ const IMPURE: [(&str, &str); 15] = [
     ("HashSet", "has a random order; BTreeSet has one that is always the same"),
 ];
 
+/// Crates that do I/O. No pure crate may reach one by any path of dependencies.
+const IO: [&str; 14] = [
+    "async-nats",
+    "axum",
+    "hyper",
+    "mio",
+    "nix",
+    "rquickjs",
+    "rusqlite",
+    "rustix",
+    "rustls",
+    "socket2",
+    "tempfile",
+    "tokio",
+    "tokio-postgres",
+    "ureq",
+];
+
 /// What shows secrets, and the one file outside of the model that may use it.
 const REVEALING: [&str; 2] = ["reveal_session", "reveal_message"];
 const REVEALED_IN: &str = "crates/arena-server/src/routes/admin/export.rs";
@@ -106,6 +125,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
         complaints.extend(about_file(path, text));
     }
     complaints.extend(about_packages(&packages(root)?));
+    complaints.extend(about_purity(&dependencies(root)?));
     if complaints.is_empty() {
         say(&format!("{} files keep the house rules", files.len()));
         return Ok(());
@@ -211,6 +231,49 @@ fn about_packages(packages: &[Package]) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Complaints about pure crates that reach a crate that does I/O; each names the path. `dependencies` has the direct ones of each
+/// package.
+fn about_purity(dependencies: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for name in PURE {
+        let mut paths = vec![vec![name.to_owned()]];
+        let mut seen = BTreeSet::new();
+        while let Some(path) = paths.pop() {
+            let last = path.last().map(String::as_str).unwrap_or_default();
+            if IO.contains(&last) {
+                complaints.push(format!("{name}: is to be pure, and reaches {last}: {}", path.join(" -> ")));
+                break;
+            }
+            for next in dependencies.get(last).into_iter().flatten() {
+                if seen.insert(next.clone()) {
+                    paths.push([path.clone(), vec![next.clone()]].concat());
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// The direct dependencies of each package, by name, as they are resolved for this machine; those of tests and build scripts aside.
+fn dependencies(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
+    let metadata = graph(root)?;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let packages = list(&metadata["packages"]);
+    let names: BTreeMap<String, String> =
+        packages.iter().map(|package| (text(&package["id"]), text(&package["name"]))).collect();
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for node in list(&metadata["resolve"]["nodes"]) {
+        let normal = list(&node["deps"])
+            .into_iter()
+            .filter(|dependency| list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null()));
+        let needs = normal.filter_map(|dependency| names.get(&text(&dependency["pkg"])).cloned());
+        let name = names.get(&text(&node["id"])).cloned().unwrap_or_default();
+        all.entry(name).or_default().extend(needs);
+    }
+    Ok(all)
 }
 
 /// The crates of the workspace, as cargo sees them.
@@ -322,6 +385,18 @@ mod tests {
         let text = format!("//! A list.\n#![allow({}{})]\n", UNGUARDED.0, UNGUARDED.1);
         check("crates/arena-engine/src/list.rs", &text, &[":2: `"]);
         check(UNGUARDED_IN[0], &text, &[]);
+    }
+
+    #[test]
+    fn pure_crates_reach_no_io() {
+        let one = |name: &str, needs: &[&str]| (name.to_owned(), needs.iter().map(|need| (*need).to_owned()).collect());
+        let mut all = BTreeMap::from([one("arena-web", &["maud", "itoa"]), one("arena-store", &["rusqlite"])]);
+        assert_eq!(about_purity(&all), [""; 0]);
+        all.extend([one("maud", &["http"]), one("http", &["maud", "tokio"])]);
+        assert_eq!(
+            about_purity(&all),
+            ["arena-web: is to be pure, and reaches tokio: arena-web -> maud -> http -> tokio"]
+        );
     }
 
     #[test]

@@ -38,7 +38,10 @@ const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
     let name = if name.is_empty() { TIERS[0].name } else { name };
     let names = || TIERS.iter().map(|tier| tier.name).collect::<Vec<_>>().join(", ");
-    let tier = TIERS.iter().find(|tier| tier.name == name).with_context(|| format!("no tests are called {name}; there are: {}", names()))?;
+    let tier = TIERS
+        .iter()
+        .find(|tier| tier.name == name)
+        .with_context(|| format!("no tests are called {name}; there are: {}", names()))?;
     let begun = Instant::now();
     let mut passed = true;
     for args in tier.runs {

@@ -208,8 +208,8 @@ CREATE TABLE league_agents (
     added_at   INTEGER NOT NULL,
     removed_at INTEGER               -- null: it is in the league
 );
-INSERT INTO league_agents VALUES(1,1,'one',1,NULL,'/bots/a-snake','both','{"command":{"args":["/bots/a-snake/agent.py"],"folder":"/bots/a-snake","program":"/root/.pyenv/shims/python3"}}','["/bots/a-snake"]','ca50ef838313583c4ce7b8c2e68f2e9667183d27b11b554fe6633d20548c8c1d',1795407623200,NULL);
-INSERT INTO league_agents VALUES(2,1,'two',1,NULL,'/bots/a-snake','both','{"command":{"args":["/bots/a-snake/agent.py"],"folder":"/bots/a-snake","program":"/root/.pyenv/shims/python3"}}','["/bots/a-snake"]','ca50ef838313583c4ce7b8c2e68f2e9667183d27b11b554fe6633d20548c8c1d',1795407623214,NULL);
+INSERT INTO league_agents VALUES(1,1,'one',1,NULL,'/bots/a-snake','both','{"command":{"args":["/bots/a-snake/agent.py"],"folder":"/bots/a-snake","program":"/usr/bin/python3"}}','["/bots/a-snake"]','ca50ef838313583c4ce7b8c2e68f2e9667183d27b11b554fe6633d20548c8c1d',1795407623200,NULL);
+INSERT INTO league_agents VALUES(2,1,'two',1,NULL,'/bots/a-snake','both','{"command":{"args":["/bots/a-snake/agent.py"],"folder":"/bots/a-snake","program":"/usr/bin/python3"}}','["/bots/a-snake"]','ca50ef838313583c4ce7b8c2e68f2e9667183d27b11b554fe6633d20548c8c1d',1795407623214,NULL);
 CREATE TABLE league_games (
     no          INTEGER PRIMARY KEY, -- in the order in which they ended, over all leagues; the key that league_seats uses
     league      INTEGER NOT NULL,    -- leagues.no
