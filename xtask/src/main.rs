@@ -3,6 +3,7 @@
 mod browser;
 mod cargo;
 mod ci;
+mod dist;
 mod facts;
 mod fuzz;
 mod nats;
@@ -25,6 +26,7 @@ Usage: cargo xtask <CHORE>
 
 Chores:
   ci               everything that a change has to pass: format, lints, house rules, licenses, setup, all tests
+  dist             builds a release in `dist`: an archive, and a Python wheel that carries the program
   facts            numbers of the tree: lines of code by crate, dependencies, size of the release binary
   fuzz [--long]    requests of all sorts against the description in /openapi.json (--long: half an hour of others)
   rules            the house rules alone (seconds)
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
     let done = root().and_then(|root| match chores.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ci"] => ci::run(&root),
+        ["dist"] => dist::dist(&root),
         ["facts"] => facts::print(&root),
         ["fuzz"] => fuzz::fuzz(&root, false),
         ["fuzz", "--long"] => fuzz::fuzz(&root, true),

@@ -1,0 +1,70 @@
+//! `cargo xtask dist`: what a release consists of, in `dist`: an archive with the program, its licenses and its documents, and a Python
+//! wheel that carries the program.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::cargo::{cargo, metadata, run, say};
+
+/// The folder of the release, in the workspace.
+const FOLDER: &str = "dist";
+
+/// Files and folders of the archive, besides the program.
+const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs"];
+
+/// Builds the program and writes the archive and the wheel.
+///
+/// # Errors
+/// If the machine isn't one that releases are made for, or a step fails.
+pub fn dist(root: &Path) -> anyhow::Result<()> {
+    let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+    if (system, machine) != ("linux", "x86_64") {
+        bail!("releases are made for Linux on x86-64, and this is {system} on {machine}");
+    }
+    run(cargo(root, &["build", "--release", "--locked", "-p", "arena-cli"]))?;
+    let metadata = metadata(root)?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
+    let program = Path::new(target).join("release/arena");
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let version =
+        packages.filter(|package| package["name"] == "arena-cli").find_map(|package| package["version"].as_str());
+    let version = version.context("cargo metadata names no version of arena-cli")?;
+    let folder = root.join(FOLDER);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("can't remove {}", folder.display()))?;
+    }
+    let name = format!("arena-{version}-linux-x86_64");
+    let packed = folder.join(&name);
+    fs::create_dir_all(&packed).with_context(|| format!("can't make {}", packed.display()))?;
+    fs::copy(&program, packed.join("arena")).with_context(|| format!("can't copy {}", program.display()))?;
+    let mut copy = Command::new("cp");
+    copy.current_dir(root).arg("-r").args(DOCUMENTS).arg(&packed);
+    run(copy)?;
+    let mut pack = Command::new("tar");
+    pack.current_dir(&folder).args([
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+        "--mtime=2020-01-01",
+        "-czf",
+    ]);
+    pack.arg(format!("{name}.tar.gz")).arg(&name);
+    run(pack)?;
+    fs::remove_dir_all(&packed).with_context(|| format!("can't remove {}", packed.display()))?;
+    let mut wheel = Command::new("python3");
+    wheel.current_dir(root).arg("xtask/wheel.py").arg(&program).args(["arena_server", version, "linux_x86_64", FOLDER]);
+    run(wheel)?;
+    for entry in fs::read_dir(&folder)? {
+        let entry = entry?;
+        say(&format!(
+            "{FOLDER}/{}: {:.1} MiB",
+            entry.file_name().display(),
+            entry.metadata()?.len() as f64 / f64::from(1 << 20)
+        ));
+    }
+    Ok(())
+}
