@@ -475,8 +475,8 @@ impl Settings {
             if folders.contains(name) {
                 continue;
             }
-            let known = arena_catalogue::challenges().collect::<Vec<_>>().join(", ");
-            let builtin = arena_catalogue::challenge(name, options);
+            let known = arena_games::challenges().collect::<Vec<_>>().join(", ");
+            let builtin = arena_games::challenge(name, options);
             // It may be a folder's; those come and go.
             if builtin.is_none() && !self.scripts.folders.is_empty() {
                 continue;

@@ -20,8 +20,8 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     if let Some(game) = scripts::find_game(name) {
         return game;
     }
-    arena_catalogue::game(name).ok_or_else(|| {
-        let names: Vec<&str> = arena_catalogue::games().map(|game| game.name).collect();
+    arena_games::game(name).ok_or_else(|| {
+        let names: Vec<&str> = arena_games::games().map(|game| game.name).collect();
         Failure::new(Exit::Usage, format_args!("there is no game `{name}`; there are {}", names.join(", ")))
     })
 }

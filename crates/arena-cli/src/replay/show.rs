@@ -185,7 +185,7 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
 
 /// Says of a replay by other rules than this program's that it is one.
 fn other_rules(header: &HeaderLine) -> String {
-    match arena_catalogue::game(&header.game) {
+    match arena_games::game(&header.game) {
         Some(game) if header.script.is_none() && game.rules_version != header.rules_version => {
             let (version, found) = (header.rules_version, game.rules_version);
             format!("played by version {version} of the rules; this program plays by version {found}\n")

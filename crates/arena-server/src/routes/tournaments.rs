@@ -290,7 +290,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
 fn read_order(fields: &Fields) -> ApiResult<Order> {
     let invalid = |text: String| ApiError::bad_request("INVALID_FIELD", text);
     let game = fields.filled("game")?;
-    let game = arena_catalogue::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
+    let game = arena_games::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
     let name = fields.find_text("name")?;
     if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(steers)) {
         return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, none of which steers others")));

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::golden;
+use crate::games::golden;
 
 /// A seed with which seat 0 has the white pieces.
 const SEED: u64 = 1;
 
 fn start(options: Value) -> Box<dyn AnyGame> {
-    golden::start(crate::find("chess").unwrap(), 2, SEED, options)
+    golden::start(crate::game("chess").unwrap(), 2, SEED, options)
 }
 
 fn state(game: &dyn AnyGame, seat: usize) -> Value {
@@ -407,7 +407,7 @@ fn what_the_other_agent_sends_is_rejected() {
 
 #[test]
 fn colours_come_from_the_seed() {
-    let chess = crate::find("chess").unwrap();
+    let chess = crate::game("chess").unwrap();
     let sides: Vec<String> = (0..20)
         .map(|seed| {
             let game = golden::start(chess, 2, seed, json!({}));
@@ -424,7 +424,7 @@ fn colours_come_from_the_seed() {
 
 #[test]
 fn options_that_cannot_be_played_are_refused() {
-    let chess = crate::find("chess").unwrap();
+    let chess = crate::game("chess").unwrap();
     let refused = |options: &Value| {
         let agents = ["a0", "a1"].map(|id| id.parse().unwrap()).to_vec();
         let started = chess.start(options.as_object().unwrap(), Setup { seed: Seed([1; 32]), agents });
@@ -523,8 +523,8 @@ fn greedy(_seat: Seat, state: &Value) -> Option<String> {
 
 #[test]
 fn seeded_games_are_played_as_ever() {
-    let mut game = golden::start(crate::find("chess").unwrap(), 2, 2, json!({"n_epochs": 80}));
-    expect_file!["../../golden/chess-greedy.txt"].assert_eq(&golden::transcript(&mut *game, 2, 1000, greedy));
+    let mut game = golden::start(crate::game("chess").unwrap(), 2, 2, json!({"n_epochs": 80}));
+    expect_file!["../../../golden/chess-greedy.txt"].assert_eq(&golden::transcript(&mut *game, 2, 1000, greedy));
     let mut game = start(json!({"n_epochs": 80}));
     let policy = |_: Seat, state: &Value| {
         let uci = match &state["last_move"] {
@@ -535,12 +535,12 @@ fn seeded_games_are_played_as_ever() {
         };
         Some(json!([{"action": "move", "move": uci}]).to_string())
     };
-    expect_file!["../../golden/chess-illegal.txt"].assert_eq(&golden::transcript(&mut *game, 2, 1000, policy));
+    expect_file!["../../../golden/chess-illegal.txt"].assert_eq(&golden::transcript(&mut *game, 2, 1000, policy));
 }
 
 #[test]
 fn equal_seeds_give_equal_bytes_and_games_come_to_an_end() {
-    let chess = crate::find("chess").unwrap();
+    let chess = crate::game("chess").unwrap();
     for fen in [ChessConfig::default().fen.as_str(), KIWIPETE, "4k3/pppp4/8/8/8/8/PPPP4/4K3 w - - 0 1"] {
         let play = || {
             let mut game = golden::start(chess, 2, 3, json!({ "fen": fen }));

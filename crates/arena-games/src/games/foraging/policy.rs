@@ -4,7 +4,7 @@ use arena_model::{AnyGame, Events, Seat};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::golden::state;
+use crate::games::golden::state;
 
 /// Brings food home in loads of 20, spawns as soon as that can be paid, and makes bases where none is near, of all actors
 /// but the last.

@@ -5,6 +5,11 @@ use std::ops::RangeInclusive;
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
+use crate::{Kit, Playable};
+
+/// Registered in `challenges.rs`.
+pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit::USUAL);
+
 /// Options of `dining-cryptographers`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -221,7 +226,7 @@ fn invites(table: &Table<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Action, Game, seeds, verdict, verdict_on_wishes};
+    use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
     use serde_json::{Value, json};

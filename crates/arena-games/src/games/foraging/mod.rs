@@ -49,6 +49,7 @@ mod constants;
 mod id;
 #[cfg(test)]
 mod policy;
+pub mod told;
 mod world;
 
 pub use action::Action;

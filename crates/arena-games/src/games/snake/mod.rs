@@ -26,12 +26,21 @@ mod tests;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use arena_model::{Actions, Events, Game, Offer, OptionsError, Seat, SeedRng, Setup, TimeLimits, UpdateMode};
+use arena_model::SettingRange::Whole;
+use arena_model::{
+    Actions, Events, Game, Hosted, Offer, OptionsError, Seat, SeedRng, Setting, Setup, TURN_MS_SETTING, TimeLimits,
+    UpdateMode,
+};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::digits::{write_number, write_string};
+use super::digits::{write_number, write_string};
+use super::{EPOCHS, PLAYERS};
+use crate::{Kit, Playable};
 use board::Board;
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit::USUAL);
 
 /// The constants of a game of snake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -379,6 +388,42 @@ impl Game for Snake {
     fn scores(&self) -> Vec<f64> {
         self.snakes.iter().map(|snake| snake.score() as f64).collect()
     }
+}
+
+impl Hosted for Snake {
+    const CHALLENGE: &'static str = "snake";
+    const TITLE: &'static str = "Snake";
+    const PROMPT: &'static str = "\
+Snakes share a grid. Eat, grow, and stay alive. x grows to the right, y grows downwards, and [0, 0] is the upper left cell.
+
+All snakes step at once, in the direction that each player gives. Then a snake whose head has left the grid, or is in a cell with \
+any part of a snake, is dead; so two heads that meet both die, and a body that is run into doesn't. A cell that a tail has just left \
+is safe. Food makes a snake one cell longer after its next step, in which the tail stays where it is. New food comes when little is \
+left. The game ends after `n_epochs` epochs, when no snake is alive, or as soon as no epoch to come can change the ranking. Your \
+points are the food that you have eaten, less one once you are dead; most points win.
+
+The state:
+- `snakes`: by player id, `alive`, `head_position` [x, y] and `positions`, head first. The dead stay in the list, and off the grid.
+- `foods`: a list of [x, y].
+- `grid`: `width`, `height` and `grid_string`, a text for each row: `@` food, `C` a head, `S` a tail, `^` `V` `<` `>` a body, with the \
+direction in which the snake went.
+- `score`: by player id.";
+    const ACTIONS: &'static [(&'static str, &'static str)] =
+        &[("move", "One step: `UP`, `RIGHT`, `DOWN` or `LEFT`, such as `{\"action\": \"move\", \"move\": \"UP\"}`.")];
+    const OVERRIDABLE: &'static [Setting] = &[
+        Setting::new("players", Whole(2, 8), PLAYERS),
+        TURN_MS_SETTING,
+        Setting::new("grid_width", Whole(2, 64), "Width of the grid, in cells."),
+        Setting::new("grid_height", Whole(2, 64), "Height of the grid, in cells."),
+        Setting::new("food_sources_to_spawn", Whole(1, 1000), "How many foods there are after new ones have come."),
+        Setting::new(
+            "min_food_sources",
+            Whole(1, 1000),
+            "New foods come when there are fewer; at most `food_sources_to_spawn`.",
+        ),
+        Setting::new("n_epochs", Whole(1, 1_000_000), EPOCHS),
+    ];
+    const CARD: (&'static str, &'static str) = ("green", "snake");
 }
 
 impl Snake {

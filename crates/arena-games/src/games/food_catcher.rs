@@ -1,6 +1,6 @@
 //! food_catcher: two to four agents on one map, who bring food to their bases and may rob each other.
 //!
-//! What is on the map and what can be done is told in `foraging.rs`. The score is the food in an agent's bases; what
+//! What is on the map and what can be done is told in `foraging`. The score is the food in an agent's bases; what
 //! actors carry doesn't count. An agent that gives no valid reply does nothing in that epoch. The actors and bases of a
 //! disqualified agent stay where they are and do nothing: they can be attacked, run into and robbed.
 //!
@@ -15,11 +15,15 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{Actions, Events, Game, OptionsError, Seat, Setup, TimeLimits, UpdateMode};
-
+use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
 use serde::{Deserialize, Serialize};
 
-use crate::foraging::{Action, Constants, World};
+use super::foraging::told::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
+use super::foraging::{Action, Constants, World};
+use crate::{Kit, Playable};
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit::USUAL);
 
 /// One game of food_catcher.
 #[derive(Serialize, Deserialize)]
@@ -83,6 +87,29 @@ impl Game for FoodCatcher {
     }
 }
 
+impl Hosted for FoodCatcher {
+    const CHALLENGE: &'static str = "food-catcher";
+    const TITLE: &'static str = "Food catcher";
+    const PROMPT: &'static str = "\
+You share a map with the others. Each player has a base near a corner, and an actor on it. Actors gather food from sources and \
+bring it to bases. Your points are the food in your bases after `n_epochs` epochs; what actors carry doesn't count. Most points win. \
+All numbers below that stand as names are in `config`.
+
+The state:
+- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% in each epoch, up to 50, and vanish below 0.1. \
+New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
+- `actors`, `bases`: everybody's, with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
+- `dead_entities`: the actors and bases that died in the last epoch.
+
+Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
+the end of an epoch collide, one's own too: the one that carries less survives and gets the other's food; between equals lots are \
+drawn. What dies of an attack takes its food with it. At most 32 actors and 8 bases each.";
+    const ACTIONS: &'static [(&'static str, &'static str)] =
+        &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, ATTACK, MAKE_BASE];
+    const OVERRIDABLE: &'static [Setting] = &options_of_map(4);
+    const CARD: (&'static str, &'static str) = ("orange", "basket");
+}
+
 #[cfg(test)]
 mod tests {
     use arena_model::{AnyGame, GameType};
@@ -91,8 +118,8 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::*;
-    use crate::foraging::{any_reply, check_replies, forage, raid};
-    use crate::golden::{start, state, transcript};
+    use crate::games::foraging::{any_reply, check_replies, forage, raid};
+    use crate::games::golden::{start, state, transcript};
 
     static FOOD_CATCHER: GameType = GameType::of::<FoodCatcher>();
 
@@ -129,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_game_goes_as_it_always_went() {
-        expect_file!["../golden/food_catcher.txt"].assert_eq(&played(2, 36).1);
+        expect_file!["../../golden/food_catcher.txt"].assert_eq(&played(2, 36).1);
     }
 
     #[test]

@@ -323,6 +323,8 @@ fn everything_can_be_played_and_is_explained() {
     for id in challenges() {
         let challenge = challenge(id, &Map::new()).expect("it is listed").expect("its defaults are good");
         let metadata = challenge.metadata();
+        assert_eq!(challenge.id(), id);
+        assert!(metadata.players >= 2 && !metadata.methods.is_empty(), "{id}");
         for method in &metadata.methods {
             assert!(metadata.prompt.contains(&format!("`{}`", method.name)), "{id} says nothing of {}", method.name);
         }

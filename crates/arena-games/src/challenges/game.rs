@@ -42,7 +42,7 @@ impl Game {
     /// A new session with these options, and with the seed that is all `seed`.
     pub(crate) fn new(challenge: &str, options: &Value, seed: u8) -> Game {
         let options = options.as_object().cloned().unwrap_or_default();
-        let challenge = crate::builtin(challenge, &options).expect("it is built in").expect("the options are good");
+        let challenge = crate::challenge(challenge, &options).expect("it is built in").expect("the options are good");
         let id = |n: u8| format!("00000000-0000-7000-8000-0000000000{n:02x}");
         let facts = SessionFacts {
             id: id(0).parse::<SessionId>().expect("a UUID"),
@@ -189,13 +189,13 @@ impl Game {
 /// What a challenge says to an arena's options: `fine`, or what is wrong with them.
 pub(crate) fn verdict(challenge: &str, options: &Value) -> String {
     let options = options.as_object().cloned().unwrap_or_default();
-    let result = crate::builtin(challenge, &options).expect("it is built in");
+    let result = crate::challenge(challenge, &options).expect("it is built in");
     result.err().map_or("fine".to_owned(), |error| error.to_string())
 }
 
 /// What a challenge with its default options says to those that somebody wishes for a new session.
 pub(crate) fn verdict_on_wishes(challenge: &str, wishes: &Value) -> String {
-    let challenge = crate::builtin(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
+    let challenge = crate::challenge(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
     let wishes = wishes.as_object().cloned().unwrap_or_default();
     challenge.resolve(&wishes).err().map_or("fine".to_owned(), |error| error.to_string())
 }

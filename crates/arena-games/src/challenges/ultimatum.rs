@@ -7,7 +7,12 @@ use arena_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::numbers::{BadNumber, amounts_in};
+use super::numbers::{BadNumber, amounts_in};
+use crate::{Kit, Playable};
+
+/// Registered in `challenges.rs`.
+pub const PLAYABLE: Playable =
+    Playable::challenge::<Ultimatum>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
 
 /// Options of `ultimatum`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -347,7 +352,7 @@ fn no_offer() -> Rejection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Action, Game, seeds, verdict, verdict_on_wishes};
+    use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
     use serde_json::{Value, json};

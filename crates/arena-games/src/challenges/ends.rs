@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::game::{End, Game};
+use super::game::{End, Game};
 
 /// Everybody guesses once, in the orders given; the game ends with the last guess and not before.
 #[track_caller]

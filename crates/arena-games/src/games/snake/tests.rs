@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::golden;
+use crate::games::golden;
 
 /// A grid with these snakes, head first, and foods, before its first epoch.
 fn scene(width: i16, height: i16, snakes: &[&[(i16, i16)]], foods: &[(i16, i16)]) -> Snake {
@@ -468,7 +468,7 @@ fn a_snake_that_died_and_whose_agent_is_disqualified_later_settles_the_ranking()
 
 #[test]
 fn the_last_epoch_ends_the_match() {
-    let mut game = golden::start(crate::find("snake").unwrap(), 2, 1, json!({"n_epochs": 2, "grid_width": 64}));
+    let mut game = golden::start(crate::game("snake").unwrap(), 2, 1, json!({"n_epochs": 2, "grid_width": 64}));
     let (mut taken, mut events) = (Vec::new(), Events::default());
     for ended in [false, true] {
         let circle = if ended { r#"[{"action":"move","move":"left"}]"# } else { "[]" };
@@ -480,7 +480,7 @@ fn the_last_epoch_ends_the_match() {
 /// Replies of seat 0 of the first epoch: what is taken, and what is rejected with which reason.
 #[track_caller]
 fn check_reply(reply: &str, expected: Expect) {
-    let mut game = golden::start(crate::find("snake").unwrap(), 2, 1, json!({}));
+    let mut game = golden::start(crate::game("snake").unwrap(), 2, 1, json!({}));
     let (mut taken, mut events) = (Vec::new(), Events::default());
     game.play(&[Some(reply), None], &mut taken, &mut events);
     let mut told = String::from_utf8(taken).unwrap();
@@ -512,7 +512,7 @@ fn the_first_valid_move_counts_in_any_case_and_all_others_are_rejected() {
 fn options_that_cannot_be_played_are_refused() {
     let refused = |agents: usize, options: Value| {
         let agents = (0..agents).map(|number| format!("a{number}").parse().unwrap()).collect();
-        let game = crate::find("snake").unwrap();
+        let game = crate::game("snake").unwrap();
         let started = game.start(options.as_object().unwrap(), Setup { seed: Seed([1; 32]), agents });
         started.err().map(|error| error.to_string()).unwrap_or("played".to_owned())
     };
@@ -585,12 +585,12 @@ fn hungry(seat: Seat, state: &Value) -> Option<String> {
 
 #[test]
 fn seeded_games_are_played_as_ever() {
-    let mut duel = golden::start(crate::find("snake").unwrap(), 2, 1, json!({"n_epochs": 60}));
-    expect_file!["../../golden/snake-duel.txt"].assert_eq(&golden::transcript(&mut *duel, 2, 1000, hungry));
+    let mut duel = golden::start(crate::game("snake").unwrap(), 2, 1, json!({"n_epochs": 60}));
+    expect_file!["../../../golden/snake-duel.txt"].assert_eq(&golden::transcript(&mut *duel, 2, 1000, hungry));
     // The third one says nothing, and the fourth one what isn't a move.
     let options =
         json!({"n_epochs": 40, "grid_width": 12, "grid_height": 8, "food_sources_to_spawn": 3, "min_food_sources": 2});
-    let mut crowd = golden::start(crate::find("snake").unwrap(), 4, 2, options);
+    let mut crowd = golden::start(crate::game("snake").unwrap(), 4, 2, options);
     let policy = |seat: Seat, state: &Value| match seat.0 {
         2 => None,
         3 => Some(
@@ -599,13 +599,13 @@ fn seeded_games_are_played_as_ever() {
         ),
         _ => hungry(seat, state),
     };
-    expect_file!["../../golden/snake-crowd.txt"].assert_eq(&golden::transcript(&mut *crowd, 4, 1000, policy));
+    expect_file!["../../../golden/snake-crowd.txt"].assert_eq(&golden::transcript(&mut *crowd, 4, 1000, policy));
 }
 
 #[test]
 fn equal_seeds_give_equal_bytes_and_games_come_to_an_end() {
     let play = |seed| {
-        let mut game = golden::start(crate::find("snake").unwrap(), 3, seed, json!({"n_epochs": 200}));
+        let mut game = golden::start(crate::game("snake").unwrap(), 3, seed, json!({"n_epochs": 200}));
         golden::transcript(&mut *game, 3, 1000, hungry)
     };
     let told = [1, 2, 3].map(play);
@@ -725,7 +725,7 @@ proptest! {
     #[test]
     fn whatever_an_agent_sends_moves_only_its_own_snake(lists in prop::collection::vec(any_json(), 1..5), seed: u64) {
         let options = json!({"grid_width": 40, "grid_height": 40});
-        let start = || golden::start(crate::find("snake").unwrap(), 2, seed, options.clone());
+        let start = || golden::start(crate::game("snake").unwrap(), 2, seed, options.clone());
         let (mut game, mut again) = (start(), start());
         let body = |game: &dyn AnyGame, id: &str| {
             let state: Value = serde_json::from_str(&golden::state(game, Seat(0))).unwrap();

@@ -21,13 +21,21 @@ mod tests;
 
 use std::ops::RangeInclusive;
 
-use arena_model::{Actions, Events, Game, Offer, OptionsError, Seat, Setup, TimeLimits, UpdateMode, Verdict};
+use arena_model::SettingRange::{Text, Whole};
+use arena_model::{
+    Actions, Events, Game, Hosted, Offer, OptionsError, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits, UpdateMode,
+    Verdict,
+};
 use cozy_chess::Color;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::digits::write_string;
+use super::digits::write_string;
+use crate::{Kit, Playable};
 use position::{Play, Position};
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit::USUAL);
 
 /// The constants of a game of chess.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,6 +238,45 @@ fn known_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Termi
     let text = String::deserialize(deserializer)?;
     let known = TERMINATIONS.into_iter().find(|termination| *termination == text);
     known.ok_or_else(|| D::Error::custom(format!("a game doesn't end by {text}")))
+}
+
+impl Hosted for Chess {
+    const CHALLENGE: &'static str = "chess";
+    const TITLE: &'static str = "Chess";
+    const PROMPT: &'static str = "\
+Chess, by the laws of FIDE. Colours are drawn by lot.
+
+The state:
+- `fen`: the position; `epd`: the same without the counters.
+- `turn`: true when White is to move. `color`: what you play, `WHITE` or `BLACK`.
+- `legal_moves`: all moves that can be played, in UCI notation: `e2e4`, castling `e1g1`, promotion `e7e8q`.
+- `last_move`: the move before, or null.
+
+Mate, stalemate, insufficient material, 75 moves without a capture or a pawn's move, and a fivefold repetition end the game by \
+themselves. A threefold repetition, or 50 moves of each side without a capture or a pawn's move, is a draw if the player to move \
+claims it.";
+    const ACTIONS: &'static [(&'static str, &'static str)] = &[
+        ("move", "One of the legal moves, such as `e2e4`: `{\"action\": \"move\", \"move\": \"e2e4\"}`."),
+        (
+            "claim_draw",
+            "Claim a draw in the position as it stands. Give a move beside it, in a list, to be played if the claim doesn't hold.",
+        ),
+    ];
+    const OVERRIDABLE: &'static [Setting] = &[
+        TURN_MS_SETTING,
+        Setting::new("fen", Text, "Where it starts: a FEN of six fields."),
+        Setting::new(
+            "n_epochs",
+            // As far as all readers of JSON can count.
+            Whole(-1, (1 << 53) - 1),
+            "Moves of either side after which the game is a draw; -1 for as many as it takes, and 0 isn't possible.",
+        ),
+    ];
+    const CARD: (&'static str, &'static str) = ("gray", "chess");
+
+    fn write_public(&self, out: &mut Vec<u8>) {
+        self.write_board(out);
+    }
 }
 
 impl Chess {

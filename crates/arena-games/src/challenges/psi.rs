@@ -8,7 +8,12 @@ use arena_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::numbers::{numbers_in, set_text};
+use super::numbers::{numbers_in, set_text};
+use crate::{Kit, Playable};
+
+/// Registered in `challenges.rs`.
+pub const PLAYABLE: Playable =
+    Playable::challenge::<Psi>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
 
 /// Options of `psi`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -229,7 +234,7 @@ impl Psi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Game, verdict, verdict_on_wishes};
+    use crate::challenges::game::{Game, verdict, verdict_on_wishes};
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
     use serde_json::{Value, json};

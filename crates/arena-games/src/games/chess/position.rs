@@ -5,7 +5,7 @@ use cozy_chess::{BitBoard, Board, Color, FenParseError, File, Move, Piece, Rank,
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::digits::write_number;
+use crate::games::digits::write_number;
 
 /// A position, its counters, those before it that may come again, and what can be played in it.
 #[derive(Debug)]

@@ -5,7 +5,12 @@ use std::ops::RangeInclusive;
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
-use crate::numbers::{BadNumber, amounts_in};
+use super::numbers::{BadNumber, amounts_in};
+use crate::{Kit, Playable};
+
+/// Registered in `challenges.rs`.
+pub const PLAYABLE: Playable =
+    Playable::challenge::<Millionaire>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
 
 /// Options of `millionaire`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -172,7 +177,7 @@ fn read_guess(content: &str) -> Result<u64, Rejection> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Action, Game, seeds, verdict, verdict_on_wishes};
+    use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
     use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! cherry_picker: each agent alone on a map of its own, and all these maps alike; who brings home the most food?
 //!
-//! What is on a map and what can be done is told in `foraging.rs`; there is nobody to attack. All agents of a match
+//! What is on a map and what can be done is told in `foraging`; there is nobody to attack. All agents of a match
 //! begin on the same map, drawn once from the seed, with the same ids; only `owner_id` names each map's own agent. The
 //! sources that are added later are the same too, in the same order, though each map needs them at a time of its own.
 //! So equal actions make equal maps for ever.
@@ -14,12 +14,17 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{Actions, Events, Game, OptionsError, Seat, Setup, TimeLimits, UpdateMode};
+use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::foraging::{Action, Constants, World};
+use super::foraging::told::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
+use super::foraging::{Action, Constants, World};
+use crate::{Kit, Playable};
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit::USUAL);
 
 /// The constants of cherry_picker: those of food_catcher, on a map of 75 by 75 with 15 sources.
 pub struct CherryPickerConfig(Constants);
@@ -108,6 +113,28 @@ impl Game for CherryPicker {
     }
 }
 
+impl Hosted for CherryPicker {
+    const CHALLENGE: &'static str = "cherry-picker";
+    const TITLE: &'static str = "Cherry picker";
+    const PROMPT: &'static str = "\
+You have a map to yourself, and so has everybody else; all maps are alike at the start. You have a base and an actor on it. Actors \
+gather food from sources and bring it to bases. Your points are the food in your bases after `n_epochs` epochs; what actors carry \
+doesn't count. Most points win. All numbers below that stand as names are in `config`.
+
+The state:
+- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% in each epoch, up to 50, and vanish below 0.1. \
+New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
+- `actors`, `bases`: with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
+- `dead_entities`: the actors that died in the last epoch.
+
+Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
+the end of an epoch collide: the one that carries less survives and gets the other's food; between equals lots are drawn. At most 32 \
+actors and 8 bases.";
+    const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
+    const OVERRIDABLE: &'static [Setting] = &options_of_map(8);
+    const CARD: (&'static str, &'static str) = ("red", "cherry");
+}
+
 #[cfg(test)]
 mod tests {
     use arena_model::GameType;
@@ -116,8 +143,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::foraging::{any_reply, check_replies, forage};
-    use crate::golden::{start, state, transcript};
+    use crate::games::foraging::{any_reply, check_replies, forage};
+    use crate::games::golden::{start, state, transcript};
 
     static CHERRY_PICKER: GameType = GameType::of::<CherryPicker>();
 
@@ -136,7 +163,7 @@ mod tests {
             0 => Some(Value::from(forage("a0", state, 30.0, 25.0)).to_string()),
             _ => Some(Value::from(forage("a1", state, 1e9, 1e9)).to_string()),
         });
-        expect_file!["../golden/cherry_picker.txt"].assert_eq(&told);
+        expect_file!["../../golden/cherry_picker.txt"].assert_eq(&told);
     }
 
     // Agents 0 and 2 do the same, agent 1 says nothing in every third epoch, agent 3 never says anything.
