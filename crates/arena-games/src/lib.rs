@@ -3,6 +3,8 @@
 //! A challenge is a file in `challenges/`, a game a folder in `games/`; each brings its rules and the rest of its [`Kit`].
 //! The adapters that make the one of the other are in `arena-model`.
 
+pub mod board;
+pub mod bots;
 mod challenges;
 mod games;
 mod playable;
@@ -16,11 +18,16 @@ use serde_json::{Map, Value};
 
 pub use challenges::CHALLENGES;
 pub use games::GAMES;
-pub use playable::{Kit, Playable};
+pub use playable::{Exhibit, Kit, Module, Playable, ReadScores, Sample};
 
 /// All that is built in, in the order of a server's lists: the challenges, then the games.
 pub fn all() -> impl Iterator<Item = &'static Playable> + Clone {
     CHALLENGES.iter().chain(GAMES)
+}
+
+/// All that is built in, in the order of the match runner's lists: the games, then the challenges.
+fn all_games() -> impl Iterator<Item = &'static Playable> + Clone {
+    GAMES.iter().chain(CHALLENGES)
 }
 
 /// The identifiers of all challenge types that a server can host, in the same order.
@@ -38,7 +45,7 @@ pub fn challenge(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dy
 
 /// All games that the match runner can play: the games, then the challenges.
 pub fn games() -> impl Iterator<Item = &'static GameType> {
-    GAMES.iter().chain(CHALLENGES).map(|playable| &playable.game)
+    all_games().map(|playable| &playable.game)
 }
 
 /// The games that bots of the Colosseum protocol are written for.
@@ -51,6 +58,11 @@ pub fn colosseum_games() -> impl Iterator<Item = &'static GameType> {
 pub fn find(name: &str) -> Option<&'static Playable> {
     let plain = |name: &str| name.replace('-', "_");
     all().find(|playable| plain(playable.game.name) == plain(name))
+}
+
+/// The names of the games with a sample agent whose file ends in `.extension`, in the order of the match runner's lists.
+pub fn sampled(extension: &str) -> impl Iterator<Item = &'static str> {
+    all_games().filter(move |playable| playable.sample(extension).is_some()).map(|playable| playable.game.name)
 }
 
 /// The game of this name, found as by [`find`].

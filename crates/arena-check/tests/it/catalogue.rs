@@ -20,8 +20,8 @@ fn everything_that_is_built_in_passes_all_checks() {
 
 #[test]
 fn secrets_of_the_challenges_were_really_compared() {
-    for id in ["psi", "ultimatum", "millionaire", "dining-cryptographers"] {
-        let challenge = arena_games::challenge(id, &Map::new()).unwrap().unwrap();
+    for playable in arena_games::CHALLENGES {
+        let (id, challenge) = (playable.id, playable.challenge_type(&Map::new()).unwrap());
         let findings = report(&*challenge);
         let fine =
             findings.iter().find(|finding| finding.check == "secrecy" && finding.verdict == Verdict::Fine).unwrap();

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use arena_games::board::Stage;
 use arena_match::{Agent, Confinement, Launcher, Limits, SandboxMode};
 use arena_model::{GameType, Seed, Setup};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Sandbox, SandboxArgs};
-use crate::boards::Stage;
+use crate::boards::stage_of_game;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::scripts;
@@ -85,7 +86,7 @@ pub fn stage(
     agents: usize,
     seed: &Seed,
 ) -> Result<Stage, Failure> {
-    start(game, options, agents, seed).map(|game| Stage::of_game(&*game, seed, agents))
+    start(game, options, agents, seed).map(|game| stage_of_game(&*game, seed, agents))
 }
 
 /// What is told of a game: its name, seats and limits, and each option with its usual value.

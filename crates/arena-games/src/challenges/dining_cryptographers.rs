@@ -5,10 +5,14 @@ use std::ops::RangeInclusive;
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};
 
+use crate::playable::example;
 use crate::{Kit, Playable};
 
 /// Registered in `challenges.rs`.
-pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit::USUAL);
+pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
+    samples: &[&[("agent.py", example!("python/dining.py"))]],
+    ..Kit::USUAL
+});
 
 /// Options of `dining-cryptographers`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

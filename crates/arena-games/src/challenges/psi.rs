@@ -9,11 +9,15 @@ use arena_model::{
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{numbers_in, set_text};
+use crate::playable::example;
 use crate::{Kit, Playable};
 
 /// Registered in `challenges.rs`.
-pub const PLAYABLE: Playable =
-    Playable::challenge::<Psi>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
+pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
+    scoring: &["win-rate", "red-team", "consecutive"],
+    samples: &[&[("agent.py", example!("python/psi.py"))]],
+    ..Kit::USUAL
+});
 
 /// Options of `psi`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -20,11 +20,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::foraging::told::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
-use super::foraging::{Action, Constants, World};
+use super::foraging::{Action, Constants, MODULE, World, read_scores, terminal};
+use crate::playable::example;
 use crate::{Kit, Playable};
 
 /// Registered in `games.rs`.
-pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit::USUAL);
+pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit {
+    terminal: Some(terminal::draw_worlds),
+    module: Some(MODULE),
+    scores: Some(read_scores),
+    samples: &[
+        &[("agent.py", example!("python/cherry_picker.py")), ("foraging.py", example!("python/foraging.py"))],
+        &[("agent.js", example!("javascript/cherry_picker.js")), ("foraging.js", example!("javascript/foraging.js"))],
+    ],
+    ..Kit::USUAL
+});
 
 /// The constants of cherry_picker: those of food_catcher, on a map of 75 by 75 with 15 sources.
 pub struct CherryPickerConfig(Constants);

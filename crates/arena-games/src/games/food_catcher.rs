@@ -19,11 +19,21 @@ use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Se
 use serde::{Deserialize, Serialize};
 
 use super::foraging::told::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
-use super::foraging::{Action, Constants, World};
+use super::foraging::{Action, Constants, MODULE, World, read_scores, terminal};
+use crate::playable::example;
 use crate::{Kit, Playable};
 
 /// Registered in `games.rs`.
-pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit::USUAL);
+pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
+    terminal: Some(terminal::draw_shared),
+    module: Some(MODULE),
+    scores: Some(read_scores),
+    samples: &[
+        &[("agent.py", example!("python/food_catcher.py")), ("foraging.py", example!("python/foraging.py"))],
+        &[("agent.js", example!("javascript/food_catcher.js")), ("foraging.js", example!("javascript/foraging.js"))],
+    ],
+    ..Kit::USUAL
+});
 
 /// One game of food_catcher.
 #[derive(Serialize, Deserialize)]

@@ -15,11 +15,14 @@
 //!
 //! Positions, their moves and their notation are `position.rs`.
 
+mod bots;
 mod position;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use arena_model::SettingRange::{Text, Whole};
 use arena_model::{
@@ -29,13 +32,22 @@ use arena_model::{
 use cozy_chess::Color;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 
 use super::digits::write_string;
-use crate::{Kit, Playable};
+use crate::playable::example;
+use crate::{Exhibit, Kit, Module, Playable};
 use position::{Play, Position};
 
 /// Registered in `games.rs`.
-pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit::USUAL);
+pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
+    terminal: Some(terminal::draw),
+    module: Some(Module { name: "chess", script: include_str!("board.js"), style: include_str!("board.css") }),
+    bots: Some([&bots::PLANNER, &bots::GRABBER]),
+    exhibit: Some(Exhibit { options: || json!({}), pace: Duration::from_millis(900) }),
+    samples: &[&[("agent.py", example!("python/chess.py"))], &[("agent.js", example!("javascript/chess.js"))]],
+    ..Kit::USUAL
+});
 
 /// The constants of a game of chess.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

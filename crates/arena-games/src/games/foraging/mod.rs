@@ -49,14 +49,40 @@ mod constants;
 mod id;
 #[cfg(test)]
 mod policy;
+pub mod terminal;
 pub mod told;
 mod world;
 
+use serde::Deserialize;
+
+use crate::Module;
 pub use action::Action;
 pub use constants::Constants;
 #[cfg(test)]
 pub use policy::{any_reply, check_replies, forage, raid};
 pub use world::World;
+
+/// The board of a map in a browser.
+pub const MODULE: Module = Module { name: "foraging", script: include_str!("board.js"), style: "" };
+
+/// The scores that a state contains: the food in each agent's bases.
+pub fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {
+    #[derive(Deserialize)]
+    struct State {
+        bases: Option<Vec<Base>>,
+    }
+    #[derive(Deserialize)]
+    struct Base {
+        owner_id: String,
+        food: f64,
+    }
+    let State { bases } = serde_json::from_str(state).ok()?;
+    let of = |id: &String| {
+        let own = bases.as_ref()?.iter().filter(|base| base.owner_id == *id);
+        Some(own.map(|base| base.food).sum())
+    };
+    Some(ids.iter().map(of).collect())
+}
 
 /// The most actors of one agent.
 pub const MAX_ACTORS: usize = 32;

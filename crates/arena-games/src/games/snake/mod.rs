@@ -19,12 +19,15 @@
 //! `board.rs`; where snakes start is `start.rs`.
 
 mod board;
+mod bots;
 mod start;
+mod terminal;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use arena_model::SettingRange::Whole;
 use arena_model::{
@@ -33,14 +36,38 @@ use arena_model::{
 };
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 
 use super::digits::{write_number, write_string};
 use super::{EPOCHS, PLAYERS};
-use crate::{Kit, Playable};
+use crate::playable::example;
+use crate::{Exhibit, Kit, Module, Playable};
 use board::Board;
 
 /// Registered in `games.rs`.
-pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit::USUAL);
+pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
+    terminal: Some(terminal::draw),
+    module: Some(Module { name: "snake", script: include_str!("board.js"), style: "" }),
+    scores: Some(read_scores),
+    bots: Some([&bots::CAREFUL, &bots::HUNGRY]),
+    exhibit: Some(Exhibit {
+        options: || json!({"grid_width": 16, "grid_height": 16, "n_epochs": 400}),
+        pace: Duration::from_millis(260),
+    }),
+    samples: &[&[("agent.py", example!("python/snake.py"))], &[("agent.js", example!("javascript/snake.js"))]],
+    ..Kit::USUAL
+});
+
+/// The scores that a state contains.
+fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {
+    #[derive(Deserialize)]
+    struct State {
+        #[serde(default)]
+        score: BTreeMap<String, f64>,
+    }
+    let State { score } = serde_json::from_str(state).ok()?;
+    Some(ids.iter().map(|id| score.get(id).copied()).collect())
+}
 
 /// The constants of a game of snake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,27 +1,19 @@
 //! Snake: `careful` goes to the nearest food, but only where it keeps room to live; `hungry` takes the straight way, and looks no
 //! further than one step.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use super::{Player, View};
+use crate::bots::{Player, View};
 
 /// The one that looks around.
-pub const CAREFUL: Player = Player {
-    name: "careful",
-    challenge: "snake",
-    motto: "eats where it keeps room to live",
-    think: |view| think(view, LOOK),
-};
+pub const CAREFUL: Player =
+    Player { name: "careful", motto: "eats where it keeps room to live", think: |view| think(view, LOOK) };
 
 /// The one that doesn't.
-pub const HUNGRY: Player = Player {
-    name: "hungry",
-    challenge: "snake",
-    motto: "takes the straight way to the food",
-    think: |view| think(view, 1),
-};
+pub const HUNGRY: Player =
+    Player { name: "hungry", motto: "takes the straight way to the food", think: |view| think(view, 1) };
 
 type Cell = (i64, i64);
 
@@ -33,8 +25,8 @@ const LOOK: usize = 400;
 /// What is on the grid.
 struct Grid {
     size: Cell,
-    taken: HashSet<Cell>,
-    foods: HashSet<Cell>,
+    taken: BTreeSet<Cell>,
+    foods: BTreeSet<Cell>,
 }
 
 impl Grid {
@@ -44,7 +36,7 @@ impl Grid {
 
     /// How many cells can be reached from one, up to `most`, and how far the nearest food among them is.
     fn explore(&self, start: Cell, most: usize) -> (usize, Option<usize>) {
-        let mut distances = HashMap::from([(start, 0)]);
+        let mut distances = BTreeMap::from([(start, 0)]);
         let mut open = VecDeque::from([start]);
         let mut food = None;
         while let Some(cell) = open.pop_front().filter(|_| distances.len() < most || food.is_none()) {
@@ -113,7 +105,7 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
-    use crate::demo::players::Mind;
+    use crate::bots::Mind;
 
     /// Where both go that are at the upper left, beside a wall of somebody else's.
     fn steps(foods: &Value) -> [Option<String>; 2] {

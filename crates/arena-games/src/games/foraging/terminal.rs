@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::row::{Ink, Row, framed, number};
-use super::{Board, Note, Room, Stage};
+use crate::board::row::{Ink, Row, framed, number};
+use crate::board::{Board, Note, Room, Stage, View};
 
 /// A map is at least this wide, so that it can be recognised, and at most so large that everything has a place of its own.
 const LEAST: usize = 16;
@@ -13,13 +13,15 @@ const LEAST: usize = 16;
 const GAP: usize = 2;
 
 /// The one map of all.
-pub fn draw_shared(stage: &Stage, state: &Value, room: Room) -> Board {
+pub fn draw_shared(view: &View<'_>) -> Board {
+    let View { stage, state, room, .. } = *view;
     let notes = (0..stage.ids.len()).map(|seat| note(stage, state, seat)).collect();
     Board { rows: map(stage, state, room), notes }
 }
 
 /// The worlds of all side by side if they fit, or else the first one.
-pub fn draw_worlds(stage: &Stage, worlds: &[Value], room: Room) -> Board {
+pub fn draw_worlds(view: &View<'_>) -> Board {
+    let View { stage, states: worlds, room, .. } = *view;
     let shown: Vec<(usize, &Value)> =
         worlds.iter().enumerate().filter(|(_, world)| world["bases"].is_array()).collect();
     let each = (room.columns + GAP) / shown.len().max(1);

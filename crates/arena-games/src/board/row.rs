@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::output::printable;
+use arena_model::printable;
 
 /// What something is drawn with. Colours only help: nothing is told by colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,6 @@ impl Row {
     }
 
     /// The row as text without colours and trailing spaces.
-    #[cfg(test)]
     pub fn plain(&self) -> String {
         let mut text = String::new();
         self.write(usize::MAX, false, &mut text);

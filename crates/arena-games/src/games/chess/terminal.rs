@@ -1,12 +1,11 @@
 //! The board of chess, White below. Pieces are the letters of FEN, capitals for White: signs for pieces are too small in terminals, and
 //! which of them are White's depends on the terminal's ground.
 
-use serde_json::Value;
+use crate::board::row::{Ink, Row};
+use crate::board::{Board, Note, View};
 
-use super::row::{Ink, Row};
-use super::{Board, Note, Stage};
-
-pub fn draw(stage: &Stage, state: &Value) -> Board {
+pub fn draw(view: &View<'_>) -> Board {
+    let View { stage, state, .. } = *view;
     let fen = state["fen"].as_str().unwrap_or_default();
     let last = state["last_move"].as_str().unwrap_or_default();
     let fresh: Vec<(usize, usize)> =

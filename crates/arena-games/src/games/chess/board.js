@@ -6,6 +6,10 @@ const SIGNS = { k: "♚", q: "♛", r: "♜", b: "♝", n: "♞", p: "♟" };
 const NAMES = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "pawn" };
 /** Asks for the sign as text: some systems show pawns as coloured pictures. */
 const AS_TEXT = "\uFE0E";
+/** Epochs in a second of a replay: moves of chess are thought about. */
+export const speed = 2;
+/** The board is turned to the seat that looks. */
+export const isTurned = true;
 /** What each board shows. */
 const drawn = new WeakMap();
 
@@ -57,6 +61,12 @@ export function squares(state, options) {
     const side = piece === piece?.toUpperCase() ? "white" : "black";
     return { column, row, name, holds: piece ? `${side} ${NAMES[piece.toLowerCase()]}` : "empty" };
   });
+}
+
+/** The sides of the player to move, and of the other. Nothing if the state doesn't tell. */
+export function sidesOfMover(state) {
+  if (typeof state?.turn !== "boolean") return undefined;
+  return state.turn ? ["WHITE", "BLACK"] : ["BLACK", "WHITE"];
 }
 
 /** What the state says of a seat. Chess has no score before its end. */

@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::row::{Ink, Row, framed};
-use super::{Board, Note, Stage, index};
+use crate::board::row::{Ink, Row, framed};
+use crate::board::{Board, Note, View, index};
 
 /// Grids larger than this aren't drawn as a whole; no terminal shows more.
 const MOST: usize = 256;
 
-pub fn draw(stage: &Stage, state: &Value) -> Board {
+pub fn draw(view: &View<'_>) -> Board {
+    let View { stage, state, .. } = *view;
     let side = |key: &str| state["grid"][key].as_u64().map_or(0, |side| (side as usize).min(MOST));
     let (width, height) = (side("width"), side("height"));
     let mut cells = vec![vec![(Ink::Faint, '·'); width]; height];

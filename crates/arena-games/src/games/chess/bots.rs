@@ -7,15 +7,15 @@ use cozy_chess::util::parse_uci_move;
 use cozy_chess::{Board, Color, GameStatus, Move, Piece, Square};
 use serde_json::Value;
 
-use super::{Player, View};
+use crate::bots::{Player, View};
 
 /// The one that looks ahead.
 pub const PLANNER: Player =
-    Player { name: "planner", challenge: "chess", motto: "looks two moves ahead", think: |view| think(view, 2, true) };
+    Player { name: "planner", motto: "looks two moves ahead", think: |view| think(view, 2, true) };
 
 /// The one that doesn't.
 pub const GRABBER: Player =
-    Player { name: "grabber", challenge: "chess", motto: "takes whatever it can", think: |view| think(view, 1, false) };
+    Player { name: "grabber", motto: "takes whatever it can", think: |view| think(view, 1, false) };
 
 /// Worth more than all that can be on a board.
 const MATE: i32 = 1_000_000;
@@ -152,7 +152,7 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
-    use crate::demo::players::Mind;
+    use crate::bots::Mind;
 
     /// What both play here, with the legal moves as the arena lists them.
     fn moves(fen: &str) -> [Option<String>; 2] {
