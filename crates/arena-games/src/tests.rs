@@ -333,6 +333,26 @@ fn everything_can_be_played_and_is_explained() {
     assert!(challenge("chess2", &Map::new()).is_none() && game("chess2").is_none());
 }
 
+#[test]
+fn every_entry_brings_parts_that_fit() {
+    let strategies: Vec<&str> = arena_model::strategies().iter().map(|strategy| strategy.name).collect();
+    let mut modules: Vec<Module> = Vec::new();
+    for Playable { id, kit, .. } in all() {
+        for name in kit.scoring {
+            assert!(strategies.contains(name), "{id}: there is no strategy {name}");
+        }
+        let Some(module) = kit.module else { continue };
+        assert!(!["games", "messages", "seats"].contains(&module.name), "{id}: the file of {} is taken", module.name);
+        let same = modules.iter().find(|other| other.name == module.name);
+        assert!(same.is_none_or(|other| other.script == module.script), "{id}: two modules are called {}", module.name);
+        for export in ["draw", "note"] {
+            assert!(module.script.contains(&format!("export function {export}(")), "{id}: no {export} in its module");
+        }
+        modules.push(module);
+    }
+    assert!(modules.len() >= 4);
+}
+
 #[track_caller]
 fn refused(id: &str, options: Value, expected: Expect) {
     let told = match challenge(id, options.as_object().unwrap()).unwrap() {

@@ -99,7 +99,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
         return Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Unknown challenge type"));
     }
     let strategies: Vec<&'static str> =
-        arena.engine.scoring().strategies(challenge).map(|strategy| strategy.name()).collect();
+        arena.engine.scoring().strategies(challenge).map(|strategy| strategy.name).collect();
     let WantedBoards { strategy, board } = request.query()?;
     let wanted = strategy.as_deref();
     let all = match board {
@@ -192,16 +192,16 @@ fn shown(metrics: &[Metric]) -> Vec<MetricShown> {
 pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let (scoring, hosted) = (arena.engine.scoring(), arena.engine.challenges());
     let counted = |name: &str| -> Vec<String> {
-        let is_counted = |challenge: &&String| scoring.strategies(challenge).any(|strategy| strategy.name() == name);
+        let is_counted = |challenge: &&String| scoring.strategies(challenge).any(|strategy| strategy.name == name);
         hosted.keys().filter(is_counted).cloned().collect()
     };
     let mut strategies: Vec<StrategyShown> = strategies()
         .iter()
         .map(|strategy| StrategyShown {
-            name: strategy.name(),
+            name: strategy.name,
             scope: Scope::Challenge,
-            metrics: shown(strategy.metrics()),
-            challenges: counted(strategy.name()),
+            metrics: shown(strategy.metrics),
+            challenges: counted(strategy.name),
             source: None,
         })
         .collect();

@@ -142,7 +142,7 @@ fn dictionaries(
         ("methods", texts(&["guess", "submit_offer", "accept", "reject", "pass"])),
         ("contents", texts(&["101, 202, 303", "50, 50", "7", "0"])),
         ("metrics", texts(&["average:utility", "average:security:low", "win-rate:utility", "global-average:utility"])),
-        ("strategies", texts(&["average", "win-rate", "red-team", "consecutive"])),
+        ("strategies", arena_model::strategies().iter().map(|strategy| strategy.name.to_owned()).collect()),
         ("mcp", texts(&["tools/list", "tools/call", "ping", "initialize", "server/discover"])),
     ]
 }
