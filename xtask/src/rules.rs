@@ -27,17 +27,8 @@ const NEEDED: [&str; 10] = [
 /// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 8] = [
     &["arena-model", "arena-nats"],
-    &[
-        "arena-challenges",
-        "arena-check",
-        "arena-games",
-        "arena-identity",
-        "arena-ratings",
-        "arena-script",
-        "arena-store",
-        "arena-web",
-    ],
-    &["arena-catalogue", "arena-engine", "arena-tournament"],
+    &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store"],
+    &["arena-engine", "arena-tournament", "arena-web"],
     &["arena-match"],
     &["arena-fleet", "arena-report"],
     &["arena-league"],
@@ -46,11 +37,9 @@ const LAYERS: [&[&str]; 8] = [
 ];
 
 /// The crates that must stay pure: rules that anybody can run again and get the same bytes.
-const PURE: [&str; 10] = [
-    "arena-catalogue",
+const PURE: [&str; 8] = [
     "arena-check",
     "arena-model",
-    "arena-challenges",
     "arena-games",
     "arena-identity",
     "arena-ratings",
@@ -408,15 +397,12 @@ mod tests {
         };
         let fine = [
             package("arena-cli", &["arena-server", "arena-model"]),
-            package("arena-challenges", &["arena-model"]),
+            package("arena-games", &["arena-model"]),
             package("arena-testkit", &["arena-cli"]),
         ];
         assert_eq!(about_packages(&fine), Vec::<String>::new());
-        let wrong = [
-            package("arena-model", &["arena-store"]),
-            package("arena-games", &["arena-challenges"]),
-            Package::default(),
-        ];
+        let wrong =
+            [package("arena-model", &["arena-store"]), package("arena-games", &["arena-check"]), Package::default()];
         assert_eq!(about_packages(&wrong).len(), 2 + 3);
     }
 }

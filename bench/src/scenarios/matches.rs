@@ -77,7 +77,7 @@ fn measure(
     share: Option<f64>,
     cpu_us: f64,
 ) -> anyhow::Result<()> {
-    let game = arena_catalogue::game(name).with_context(|| format!("there is no game {name}"))?;
+    let game = arena_games::game(name).with_context(|| format!("there is no game {name}"))?;
     let sizes = sizes(game)?;
     let (mut plain, mut recorded, mut pipes) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=arguments.rounds() {
@@ -320,7 +320,7 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let matches = if arguments.quick { 20 } else { 200 };
     let once = |mode: SandboxMode, seed: u64| -> anyhow::Result<(f64, f64)> {
         let (game, agent, confinement) =
-            (arena_catalogue::game("snake").context("no snake")?, agent(&["snake"])?, confinement(mode)?);
+            (arena_games::game("snake").context("no snake")?, agent(&["snake"])?, confinement(mode)?);
         let options = Map::from_iter([("n_epochs".to_owned(), json!(2))]);
         let seed = Seed::from_number(seed);
         let agents = vec![&agent, &agent];
@@ -368,7 +368,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             });
         }
         let played = (|| {
-            let game = arena_catalogue::game("snake").context("no snake")?;
+            let game = arena_games::game("snake").context("no snake")?;
             let agent = agent(&["snake"])?;
             // The shortest limits of any game.
             let limits = TimeLimits { step_ms: 200, bank_ms: 2000 };
@@ -413,7 +413,7 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let limits = TimeLimits { step_ms: 50, bank_ms: 50 };
     let mut late_ms = Vec::new();
     for seed in 0..if arguments.quick { 5 } else { 50 } {
-        let game = arena_catalogue::game("snake").context("no snake")?;
+        let game = arena_games::game("snake").context("no snake")?;
         let (mute, quick) = (agent(&["mute", "3"])?, agent(&["snake"])?);
         let at = Arc::new(Mutex::new(None));
         let (mut watch, mut writes) = (Stopwatch::default(), LastWrite(at.clone()));

@@ -46,7 +46,7 @@ pub struct Options {
 /// If the server doesn't come up, or a game isn't played to its end.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(arguments.plies.plies_games, 20, 3);
-    let chess = arena_catalogue::game("chess").context("there is no chess")?;
+    let chess = arena_games::game("chess").context("there is no chess")?;
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let server = folder.start()?;
     let (mut sessions, mut in_matches) = (Vec::new(), Vec::new());

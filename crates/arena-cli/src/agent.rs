@@ -34,7 +34,7 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
     tell_notes(std::slice::from_ref(&agent));
     let games: Vec<&'static GameType> = match &args.game {
         Some(name) => vec![find_game(name)?],
-        None => arena_catalogue::colosseum_games().collect(),
+        None => arena_games::colosseum_games().collect(),
     };
     let called_off = interrupt::flag()?;
     let mut confinement = confinement(&args.sandbox)?;

@@ -1,110 +1,42 @@
-//! Boards: what a game looks like in a terminal. Pure functions from what agents see to rows of characters; the live view of matches
-//! and `arena replay show` share them. A game without a board of its own is played just as well, and shown without one.
+//! Pictures of matches in a terminal: a title, the agents, and the game's board. The live view of matches and `arena replay show` share
+//! them.
 
-mod chess;
-mod foraging;
-pub mod row;
-mod snake;
 #[cfg(test)]
 mod tests;
 
+use arena_games::board::row::{self, Ink, Row};
+use arena_games::board::{Note, Room, Stage};
 use arena_match::{HeaderLine, agent_ids};
 use arena_model::{AnyGame, Seat, Seed};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::output::printable;
-use row::{Ink, Row};
 
-/// How much room there is, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// From left to right.
-    pub columns: usize,
-    /// From top to bottom.
-    pub rows: usize,
+/// The stage of a match that is about to be played.
+pub fn stage_of_game(game: &dyn AnyGame, seed: &Seed, agents: usize) -> Stage {
+    Stage {
+        game: game.game_type().name.to_owned(),
+        config: game.config(),
+        ids: agent_ids(seed, agents).iter().map(ToString::to_string).collect(),
+        sides: (0..agents).map(|seat| game.side(Seat(seat))).collect(),
+    }
 }
 
-/// What stays the same from the first epoch to the last: the game and who plays.
-#[derive(Debug, Clone)]
-pub struct Stage {
-    /// The game's name.
-    pub game: String,
-    /// Its constants.
-    pub config: Map<String, Value>,
-    /// The agents' ids, by seat.
-    pub ids: Vec<String>,
-    /// What each seat plays as, where the game names its sides.
-    pub sides: Vec<Option<&'static str>>,
+/// The stage of a replay. Which sides there were follows from its seed; if that can't be played today, it stays open.
+pub fn stage_of_replay(header: &HeaderLine) -> Stage {
+    let ids: Vec<String> = header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
+    Stage { game: header.game.clone(), config: header.config.clone(), ids, sides: header.sides() }
 }
 
-/// A board, and what there is to say of each agent.
-#[derive(Debug, Default)]
-pub struct Board {
-    /// From top to bottom.
-    pub rows: Vec<Row>,
-    /// By seat.
-    pub notes: Vec<Note>,
-}
-
-/// What a board says of an agent.
-#[derive(Debug, Default)]
-pub struct Note {
-    /// How it appears on the board.
-    pub mark: String,
-    /// Its score, where the state tells it.
-    pub score: Option<f64>,
-    /// What else there is: `3 actors`.
-    pub words: String,
-}
-
-impl Stage {
-    /// The stage of a match that is about to be played.
-    pub fn of_game(game: &dyn AnyGame, seed: &Seed, agents: usize) -> Stage {
-        Stage {
-            game: game.game_type().name.to_owned(),
-            config: game.config(),
-            ids: agent_ids(seed, agents).iter().map(ToString::to_string).collect(),
-            sides: (0..agents).map(|seat| game.side(Seat(seat))).collect(),
-        }
-    }
-
-    /// The stage of a replay. Which sides there were follows from its seed; if that can't be played today, it stays open.
-    pub fn of_replay(header: &HeaderLine) -> Stage {
-        let ids: Vec<String> = header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
-        Stage { game: header.game.clone(), config: header.config.clone(), ids, sides: header.sides() }
-    }
-
-    /// A picture of a moment, for this room: a title, the agents, the board.
-    pub fn picture(&self, title: Row, states: &[Value], entries: &[Entry], room: Room) -> Vec<Row> {
-        // Below the picture is a line for the cursor.
-        let taken = 1 + entries.len() + 1;
-        let board = self.draw(states, Room { rows: room.rows.saturating_sub(taken), ..room });
-        let mut rows = vec![title];
-        rows.extend(list(entries, &board.notes));
-        rows.extend(board.rows);
-        rows
-    }
-
-    /// Draws what the agents see, by seat. Where all see the same, the first state counts that there is.
-    pub fn draw(&self, states: &[Value], room: Room) -> Board {
-        let is_something = |state: &&Value| state.as_object().is_some_and(|state| !state.is_empty());
-        let first = states.iter().find(is_something).unwrap_or(&Value::Null);
-        let mut board = match self.game.as_str() {
-            "snake" => snake::draw(self, first),
-            "chess" => chess::draw(self, first),
-            "food_catcher" => foraging::draw_shared(self, first, room),
-            "cherry_picker" => foraging::draw_worlds(self, states, room),
-            _ => Board::default(),
-        };
-        board.notes.resize_with(self.ids.len(), Note::default);
-        board
-    }
-
-    /// The seat of the agent with this id.
-    fn seat_of(&self, id: &Value) -> Option<usize> {
-        let id = id.as_str()?;
-        self.ids.iter().position(|known| known == id)
-    }
+/// A picture of a moment, for this room: a title, the agents, the board.
+pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], room: Room) -> Vec<Row> {
+    // Below the picture is a line for the cursor.
+    let taken = 1 + entries.len() + 1;
+    let board = stage.draw(states, Room { rows: room.rows.saturating_sub(taken), ..room });
+    let mut rows = vec![title];
+    rows.extend(list(entries, &board.notes));
+    rows.extend(board.rows);
+    rows
 }
 
 /// A line of the list of agents.
@@ -158,10 +90,4 @@ fn list(entries: &[Entry], notes: &[Note]) -> Vec<Row> {
 pub fn read_states(one: Option<&str>, each: Option<&str>) -> Vec<Value> {
     let each = each.and_then(|worlds| serde_json::from_str(worlds).ok());
     each.or_else(|| Some(vec![serde_json::from_str(one?).ok()?])).unwrap_or_default()
-}
-
-/// A whole number below `most` that isn't negative.
-fn index(value: &Value, most: usize) -> Option<usize> {
-    let number = usize::try_from(value.as_u64()?).ok()?;
-    (number < most).then_some(number)
 }

@@ -292,7 +292,7 @@ pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 fn list_games(style: Style) -> Result<(), Failure> {
     let mut table = Table::new(&["game", "agents", "way to move", "ms a step", "ms in the bank", ""]);
     let mut list = Vec::new();
-    for game in arena_catalogue::games() {
+    for game in arena_games::games() {
         let mode = serde_json::to_value(game.mode).unwrap_or_default();
         let seats = format!("{} to {}", game.seats.start(), game.seats.end());
         let seats = if game.seats.start() == game.seats.end() { game.seats.start().to_string() } else { seats };

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 
-use crate::boards::Room;
-use crate::boards::row::Row;
+use arena_games::board::Room;
+use arena_games::board::row::Row;
 
 /// What a terminal has that doesn't tell.
 const USUAL: Room = Room { columns: 80, rows: 24 };
@@ -80,7 +80,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::boards::row::Ink;
+    use arena_games::board::row::Ink;
 
     /// What is written for these pictures, one after the other, in rooms of these columns and rows.
     #[track_caller]

@@ -53,8 +53,8 @@ impl Environment {
         u64::from_le_bytes(self.random()) % bound.max(1)
     }
 
-    /// A UUID of version 4 that is 74 random bits before a time: nobody guesses it, lists that show its first digits tell it
-    /// from others, and the store's indexes, which look at the time first, grow at one end.
+    /// A UUID of version 4: 74 random bits in front of a time, so that its first digits differ and indexes grow at one end
+    /// (docs/decisions/0011).
     pub(crate) fn uuid(&self, now: Timestamp) -> uuid::Uuid {
         let mut bytes: [u8; 16] = self.random();
         bytes[10..].copy_from_slice(&now.0.to_be_bytes()[2..]);

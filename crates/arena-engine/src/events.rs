@@ -1,8 +1,5 @@
-//! Events between nodes, over NATS: whoever has committed something says so, and the others look at the journal at once instead of at
-//! the next poll.
-//!
-//! An event says nothing but that there is something to look for, and nothing but the time until a watcher is told depends on it:
-//! a lost one costs a poll, a false one a look. So they are plain messages, which nobody stores.
+//! Events between nodes, over NATS: after a commit the other nodes look at the journal at once instead of at the next poll. An event
+//! is a hint that may be lost or forged, so it is a plain message that no server stores (docs/decisions/0027).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

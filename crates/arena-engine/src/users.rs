@@ -125,7 +125,7 @@ impl Engine {
     /// The leaderboards of a board, by strategy.
     pub fn boards_by_strategy(&self, challenge: &str, id: &BoardId) -> Vec<Board> {
         let board = |strategy| Board::Of { challenge: challenge.to_owned(), id: id.clone(), strategy };
-        self.scoring().strategies(challenge).map(|strategy| board(strategy.name())).collect()
+        self.scoring().strategies(challenge).map(|strategy| board(strategy.name)).collect()
     }
 
     /// The leaderboard over the main boards of all challenge types.

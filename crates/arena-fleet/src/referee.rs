@@ -1,8 +1,7 @@
 //! What it shows when several workers have played one match: rules alone, nothing is sent here.
 //!
-//! A replay that isn't what the rules make of it proves a lie by itself, and never comes here. Of replays that are all right but differ,
-//! either a worker has played something else than it was given, or the agents don't always play alike. So whoever took part plays once
-//! more, and a third worker twice: only who differs both times from what two others have played alike all four times is to blame.
+//! All replays here keep the rules and yet differ. A worker is to blame only if it differs twice from two others that have played
+//! alike all four times, since agents needn't be deterministic (docs/decisions/0053).
 
 use std::collections::BTreeSet;
 

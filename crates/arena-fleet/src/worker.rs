@@ -387,7 +387,7 @@ impl Shop {
             let own = names::generation();
             return Err(cannot(format!("it is of arena {}, and this worker is {own}", job.generation)));
         }
-        let game = arena_catalogue::game(&job.setup.game).ok_or_else(|| cannot(unknown_game(&job.setup)))?;
+        let game = arena_games::game(&job.setup.game).ok_or_else(|| cannot(unknown_game(&job.setup)))?;
         let seed = Seed::from_revealed(&job.setup.seed);
         let seed = seed.ok_or_else(|| cannot("its seed isn't 64 hexadecimal digits".to_owned()))?;
         let mut folders = Vec::new();

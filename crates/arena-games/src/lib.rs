@@ -1,93 +1,71 @@
-//! The built-in games: a file or folder each, and the list of them.
+//! Everything built in that can be played, under both protocols: challenges and games, each also as the other.
 //!
-//! Everything here is pure: a game is its config, the seed and what its agents did, and nothing else. Who runs the agents and
-//! keeps their clocks is `arena-match`; what a game is, is `arena-model`'s.
+//! A challenge is a file in `challenges/`, a game a folder in `games/`; each brings its rules and the rest of its [`Kit`].
+//! The adapters that make the one of the other are in `arena-model`.
 
-mod cherry_picker;
-mod chess;
-mod digits;
-mod food_catcher;
-mod foraging;
+pub mod board;
+pub mod bots;
+mod challenges;
+mod games;
+mod playable;
 #[cfg(test)]
-mod golden;
-mod hosted;
-mod snake;
+mod tests;
 
 use std::sync::Arc;
 
-use arena_model::{Builtin, ChallengeType, GameOperator, GameType, Hosted, OptionsError};
+use arena_model::{ChallengeType, GameType, OptionsError};
 use serde_json::{Map, Value};
 
-/// All games, in the order in which people are told of them.
-pub static GAMES: [GameType; 4] = [
-    GameType::of::<snake::Snake>(),
-    GameType::of::<chess::Chess>(),
-    GameType::of::<food_catcher::FoodCatcher>(),
-    GameType::of::<cherry_picker::CherryPicker>(),
-];
+pub use challenges::CHALLENGES;
+pub use games::GAMES;
+pub use playable::{Exhibit, Kit, Module, Playable, ReadScores, Sample};
 
-/// The game of this name.
-pub fn find(name: &str) -> Option<&'static GameType> {
-    GAMES.iter().find(|game| game.name == name)
+/// All that is built in, in the order of a server's lists: the challenges, then the games.
+pub fn all() -> impl Iterator<Item = &'static Playable> + Clone {
+    CHALLENGES.iter().chain(GAMES)
 }
 
-/// The names of the games as challenges of a server.
-pub const CHALLENGES: &[&str] = &[
-    snake::Snake::CHALLENGE,
-    chess::Chess::CHALLENGE,
-    food_catcher::FoodCatcher::CHALLENGE,
-    cherry_picker::CherryPicker::CHALLENGE,
-];
+/// All that is built in, in the order of the match runner's lists: the games, then the challenges.
+fn all_games() -> impl Iterator<Item = &'static Playable> + Clone {
+    GAMES.iter().chain(CHALLENGES)
+}
 
-/// The game that is called `id` as a challenge, with an arena's options for it; `None` if there is none of that name.
+/// The identifiers of all challenge types that a server can host, in the same order.
+pub fn challenges() -> impl Iterator<Item = &'static str> {
+    all().map(|playable| playable.id)
+}
+
+/// The challenge type called `id` with an arena's options for it; `None` if there is none of that name.
 ///
 /// # Errors
 /// If an option is unknown, mistyped, or makes the game impossible.
 pub fn challenge(id: &str, options: &Map<String, Value>) -> Option<Result<Arc<dyn ChallengeType>, OptionsError>> {
-    match id {
-        snake::Snake::CHALLENGE => Some(make::<snake::Snake>(options)),
-        chess::Chess::CHALLENGE => Some(make::<chess::Chess>(options)),
-        food_catcher::FoodCatcher::CHALLENGE => Some(make::<food_catcher::FoodCatcher>(options)),
-        cherry_picker::CherryPicker::CHALLENGE => Some(make::<cherry_picker::CherryPicker>(options)),
-        _ => None,
-    }
+    all().find(|playable| playable.id == id).map(|playable| playable.challenge_type(options))
 }
 
-fn make<G: Hosted>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
-    Builtin::<GameOperator<G>>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)
+/// All games that the match runner can play: the games, then the challenges.
+pub fn games() -> impl Iterator<Item = &'static GameType> {
+    all_games().map(|playable| &playable.game)
 }
 
-#[cfg(test)]
-mod tests {
-    use arena_model::Events;
-    use serde_json::json;
+/// The games that bots of the Colosseum protocol are written for.
+pub fn colosseum_games() -> impl Iterator<Item = &'static GameType> {
+    GAMES.iter().map(|playable| &playable.game)
+}
 
-    use super::*;
-    use crate::golden::{start, state, transcript};
+/// The entry of a game by its name in the match runner, or by its identifier on a server: hyphens and underscores are the
+/// same here, since the two protocols write names differently.
+pub fn find(name: &str) -> Option<&'static Playable> {
+    let plain = |name: &str| name.replace('-', "_");
+    all().find(|playable| plain(playable.game.name) == plain(name))
+}
 
-    // Whoever plays a replay again may be given more epochs than were played.
-    #[test]
-    fn what_comes_after_the_end_of_a_game_changes_nothing() {
-        for game_type in &GAMES {
-            let mut game = start(game_type, 2, 1, json!({"n_epochs": 3}));
-            let act = |state: &Value| {
-                let to = state["legal_moves"][0].as_str().unwrap_or("UP");
-                json!([{"action": "move", "move": to, "actor_id": state["actors"][0]["id"], "target": [20, 20]}])
-            };
-            transcript(&mut *game, 2, 5, |_, state| Some(act(state).to_string()));
-            let see = |game: &dyn arena_model::AnyGame| {
-                let states = [0, 1].map(|seat| state(game, arena_model::Seat(seat)));
-                (game.termination(), game.scores(), states)
-            };
-            let before = see(&*game);
-            assert!(before.0.is_some(), "{}", game_type.name);
-            let (mut taken, mut events) = (Vec::new(), Events::default());
-            for _ in 0..3 {
-                let replies = [0, 1].map(|seat| act(&serde_json::from_str(&before.2[seat]).unwrap()).to_string());
-                game.play(&[Some(&replies[0]), Some(&replies[1])], &mut taken, &mut events);
-                assert_eq!(see(&*game), before, "{}", game_type.name);
-                assert!(events.forfeits().is_empty(), "{}", game_type.name);
-            }
-        }
-    }
+/// The names of the games with a sample agent whose file ends in `.extension`, in the order of the match runner's lists.
+pub fn sampled(extension: &str) -> impl Iterator<Item = &'static str> {
+    all_games().filter(move |playable| playable.sample(extension).is_some()).map(|playable| playable.game.name)
+}
+
+/// The game of this name, found as by [`find`].
+pub fn game(name: &str) -> Option<&'static GameType> {
+    find(name).map(|playable| &playable.game)
 }

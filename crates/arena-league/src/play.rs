@@ -83,7 +83,7 @@ pub enum RulesError {
 /// # Errors
 /// When it can't; says why.
 pub fn check_rules(rules: &LeagueRules) -> Result<&'static GameType, RulesError> {
-    let game = arena_catalogue::game(&rules.game).ok_or_else(|| RulesError::Game(rules.game.clone()))?;
+    let game = arena_games::game(&rules.game).ok_or_else(|| RulesError::Game(rules.game.clone()))?;
     if !game.seats.contains(&rules.seats) {
         let (least, most) = (*game.seats.start(), *game.seats.end());
         return Err(RulesError::Seats { game: game.name, least, most, seats: rules.seats });

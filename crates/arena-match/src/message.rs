@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn no_game_uses_the_keys_of_the_protocol() {
-        for game in arena_catalogue::games() {
+        for game in arena_games::games() {
             let seed = Seed::from_number(1);
             let agents = crate::play::agent_ids(&seed, *game.seats.end());
             let game = game.start(&Map::new(), Setup { seed, agents }).unwrap();

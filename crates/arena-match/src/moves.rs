@@ -142,7 +142,7 @@ mod tests {
         let seed = Seed::from_number(seed);
         let ids = agent_ids(&seed, 2);
         let ids_json = serde_json::to_vec(&ids).unwrap();
-        let chess = arena_catalogue::game("chess").unwrap();
+        let chess = arena_games::game("chess").unwrap();
         let mut game = chess.start(&Map::new(), Setup { seed, agents: ids.clone() }).unwrap();
         let mut moves = MovesHash::new(&*game, &Map::new(), ids.iter().map(|id| id.as_str()));
         let white = moves.first;

@@ -1,8 +1,7 @@
 //! What the processes of an agent have had of the processor, and for how long they have stood ready without it, as the system tells.
 //!
-//! A match and its agents share a core, so an opponent that computes takes time from everybody's clock. What is charged to an agent is
-//! the time that passed, less what its processes waited for the core, as long as that isn't more than they left to others: nobody
-//! gains time by being in one's own way.
+//! An agent is charged the time that passed, less the time that its processes waited for the shared core. That deduction is at most
+//! the time that they left to others (docs/decisions/0045).
 
 use std::fs;
 use std::ops::Sub;

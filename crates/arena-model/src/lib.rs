@@ -18,6 +18,7 @@ mod scoring;
 mod script;
 mod seed;
 mod session;
+mod text;
 mod usage;
 mod user;
 mod view;
@@ -48,6 +49,7 @@ pub use session::{
     ActError, After, ChatError, Ending, House, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
     Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
 };
+pub use text::{printable, steers};
 pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};
 pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};
 pub use view::{

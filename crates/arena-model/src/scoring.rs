@@ -1,6 +1,6 @@
 //! Leaderboards: what a finished game adds to each player's standing, and what a standing says.
 //!
-//! A strategy is a file in `scoring/` and a line in [`STRATEGIES`]. It says what to observe of one player in one game;
+//! A strategy is a file in `scoring/`, with its module and its place in [`STRATEGIES`]. It says what to observe of one player in one game;
 //! averaging, counting streaks and intervals are the same for all. A player's standing depends on that player's own
 //! games alone, in the order in which they ended, so it can be rebuilt for each player apart.
 
@@ -23,20 +23,16 @@ pub use average::mean_score;
 pub use global_average::GLOBAL_AVERAGE;
 
 /// A way to score players over many games.
-pub trait Strategy: Sync {
+#[derive(Debug)]
+pub struct Strategy {
     /// Its name, such as `win-rate`.
-    fn name(&self) -> &'static str;
-
-    /// What it tells of a player, the most telling first.
-    fn metrics(&self) -> &'static [Metric];
-
-    /// Whether it looks at this game at all.
-    fn counts(&self, _result: &GameResult<'_>) -> bool {
-        true
-    }
-
-    /// What it sees of the player at `seat`: a number for each of its metrics, in their order.
-    fn observe(&self, result: &GameResult<'_>, seat: Seat) -> Vec<f64>;
+    pub name: &'static str,
+    /// The numbers that it tells of a player, the most telling first.
+    pub metrics: &'static [Metric],
+    /// True if it counts only games of two players or more, all of them known.
+    needs_known_players: bool,
+    /// Its observation of the player on a seat: a number for each of its metrics, in their order.
+    observe: fn(&GameResult<'_>, Seat) -> Vec<f64>,
 }
 
 /// One number that a strategy tells of a player.
@@ -78,9 +74,8 @@ pub enum MetricKind {
     Streak,
 }
 
-/// All strategies that count games of one challenge type.
-const STRATEGIES: &[&dyn Strategy] =
-    &[&average::Average, &win_rate::WinRate, &red_team::RedTeam, &consecutive::Consecutive];
+/// All strategies that count games of one challenge type, in the order of every list.
+static STRATEGIES: &[Strategy] = &[average::AVERAGE, win_rate::WIN_RATE, red_team::RED_TEAM, consecutive::CONSECUTIVE];
 
 /// A finished game as scoring sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,13 +132,13 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn new(strategy: &dyn Strategy) -> Tally {
-        Tally { games: 0, measures: strategy.metrics().iter().map(|metric| Measure::new(metric.kind)).collect() }
+    fn new(strategy: &Strategy) -> Tally {
+        Tally { games: 0, measures: strategy.metrics.iter().map(|metric| Measure::new(metric.kind)).collect() }
     }
 
     /// Whether it is a tally of this strategy: stored ones may come from a program that knew it differently.
-    fn fits(&self, strategy: &dyn Strategy) -> bool {
-        let metrics = strategy.metrics();
+    fn fits(&self, strategy: &Strategy) -> bool {
+        let metrics = strategy.metrics;
         self.measures.len() == metrics.len()
             && self.measures.iter().zip(metrics).all(|(measure, metric)| measure.fits(metric.kind))
     }
@@ -228,16 +223,16 @@ pub enum ScoringError {
 }
 
 /// All strategies that can count games of a challenge type.
-pub fn strategies() -> &'static [&'static dyn Strategy] {
+pub fn strategies() -> &'static [Strategy] {
     STRATEGIES
 }
 
 fn names() -> String {
-    STRATEGIES.iter().map(|strategy| strategy.name()).collect::<Vec<_>>().join(", ")
+    STRATEGIES.iter().map(|strategy| strategy.name).collect::<Vec<_>>().join(", ")
 }
 
-fn find(name: &str) -> Option<&'static dyn Strategy> {
-    STRATEGIES.iter().copied().find(|strategy| strategy.name() == name)
+fn find(name: &str) -> Option<&'static Strategy> {
+    STRATEGIES.iter().find(|strategy| strategy.name == name)
 }
 
 impl Scoring {
@@ -252,7 +247,8 @@ impl Scoring {
         global: Option<&str>,
         source: Option<&str>,
     ) -> Result<Scoring, ScoringError> {
-        let name_of = |name: &String| find(name).map(Strategy::name).ok_or_else(|| ScoringError::Unknown(name.clone()));
+        let name_of =
+            |name: &String| find(name).map(|strategy| strategy.name).ok_or_else(|| ScoringError::Unknown(name.clone()));
         // Each once, however often it is named: a game counts once.
         let add = |mut strategies: Vec<&'static str>, names: &[String]| -> Result<Vec<&'static str>, ScoringError> {
             for name in names {
@@ -289,7 +285,7 @@ impl Scoring {
     }
 
     /// The strategies that count games of a challenge type.
-    pub fn strategies(&self, challenge: &str) -> impl Iterator<Item = &'static dyn Strategy> + use<> {
+    pub fn strategies(&self, challenge: &str) -> impl Iterator<Item = &'static Strategy> + use<> {
         let names = self.by_challenge.get(challenge).unwrap_or(&self.default).clone();
         names.into_iter().filter_map(find)
     }
@@ -309,7 +305,7 @@ impl Scoring {
         match board {
             Board::Global(_) if self.has_global() => global_average::METRICS,
             Board::Of { challenge, strategy, .. } => {
-                self.strategies(challenge).find(|known| known.name() == *strategy).map_or(&[], Strategy::metrics)
+                self.strategies(challenge).find(|known| known.name == *strategy).map_or(&[], |known| known.metrics)
             }
             Board::Global(_) => &[],
         }
@@ -328,13 +324,16 @@ impl Scoring {
 
     /// Adds one game to the standing of the player at `seat` on the game's board.
     pub fn count(&self, result: &GameResult<'_>, seat: Seat, standing: &mut Standing) {
-        for strategy in self.strategies(result.challenge).filter(|strategy| strategy.counts(result)) {
-            let tally = standing.entry(strategy.name().to_owned()).or_insert_with(|| Tally::new(strategy));
+        for strategy in self
+            .strategies(result.challenge)
+            .filter(|strategy| !strategy.needs_known_players || result.is_between_known())
+        {
+            let tally = standing.entry(strategy.name.to_owned()).or_insert_with(|| Tally::new(strategy));
             if !tally.fits(strategy) {
                 *tally = Tally::new(strategy);
             }
             tally.games += 1;
-            for (measure, value) in tally.measures.iter_mut().zip(strategy.observe(result, seat)) {
+            for (measure, value) in tally.measures.iter_mut().zip((strategy.observe)(result, seat)) {
                 measure.observe(value);
             }
         }
@@ -345,16 +344,16 @@ impl Scoring {
         match board {
             Board::Global(boards) => global_average::entry_of(self.global_source?, boards, standings),
             Board::Of { challenge, id, strategy } => {
-                let strategy = self.strategies(challenge).find(|known| known.name() == *strategy)?;
-                let tally = standings.get(id.as_str())?.get(strategy.name()).filter(|tally| tally.fits(strategy))?;
+                let strategy = self.strategies(challenge).find(|known| known.name == *strategy)?;
+                let tally = standings.get(id.as_str())?.get(strategy.name).filter(|tally| tally.fits(strategy))?;
                 Some(entry(strategy, tally))
             }
         }
     }
 }
 
-fn entry(strategy: &dyn Strategy, tally: &Tally) -> ScoringEntry {
-    let measured = || strategy.metrics().iter().zip(&tally.measures);
+fn entry(strategy: &Strategy, tally: &Tally) -> ScoringEntry {
+    let measured = || strategy.metrics.iter().zip(&tally.measures);
     ScoringEntry {
         games_played: tally.games,
         metrics: measured().map(|(metric, measure)| (metric.key, measure.value(tally.games))).collect(),

@@ -10,7 +10,7 @@ use crate::ending;
 use crate::ratings::{Rating, Ratings};
 use crate::scores::means;
 use crate::standings::{Grid, cross, fates, grid, numbers, played, remarks, title};
-use crate::text::printable;
+use arena_model::printable;
 
 /// The columns whose texts users have chosen; all others are numbers of ours.
 const NAMES: [&str; 2] = ["name", "version"];

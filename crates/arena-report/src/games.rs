@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use arena_match::tournament::{GameLine, Record};
 
-use crate::text::{number_of, printable};
+use crate::text::number_of;
+use arena_model::printable;
 
 /// A game in a line, as chess runners write it: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
 pub fn line(record: &Record, game: &GameLine) -> String {

@@ -14,7 +14,7 @@ use crate::ratings::Ratings;
 use crate::reproduce::{command, seed};
 use crate::standings::{cross, fates, grid, incidents, played, reasons, repeated, title};
 use crate::svg::{Picture, cross_table_picture, picture_style, progress_picture, ratings_picture};
-use crate::text::printable;
+use arena_model::printable;
 
 const STYLE: &str = include_str!("html.css");
 

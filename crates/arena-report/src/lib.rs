@@ -17,6 +17,7 @@ mod standings;
 mod svg;
 mod text;
 
+pub use arena_model::{printable, steers};
 pub use arena_ratings::bradley_terry::Interval;
 pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
@@ -30,7 +31,7 @@ pub use svg::{
     Axes, Course, Curve, Estimate, Picture, Point, Theme, cross_table_picture, over_time, pareto_front, picture_style,
     progress_picture, ratings_picture, scatter,
 };
-pub use text::{number_of, printable, shell_word, steers, utc};
+pub use text::{number_of, shell_word, utc};
 
 #[cfg(test)]
 mod tests;

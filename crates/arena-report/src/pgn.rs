@@ -6,7 +6,7 @@ use arena_match::{ReplayError, export_pgn};
 use arena_model::Verdict;
 
 use crate::games::named;
-use crate::text::printable;
+use arena_model::printable;
 
 /// The games can't be written in PGN: it is a notation for games of two.
 #[derive(Debug, thiserror::Error)]

@@ -25,7 +25,7 @@ use plotters::prelude::{
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::text::printable;
+use arena_model::printable;
 
 /// How wide pictures are whose contents don't ask for more, in units of the view box. On the narrowest screens a unit is 0.75 pixels,
 /// and texts of 12 units can still be read.

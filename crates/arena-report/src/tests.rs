@@ -29,7 +29,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
         files: Vec::new(),
         sha256: None,
     };
-    let game = arena_catalogue::game(game).unwrap();
+    let game = arena_games::game(game).unwrap();
     let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
     for _ in 0..games {
         let next = record.schedule.pending().next().cloned();

@@ -8,7 +8,7 @@ use arena_model::Timestamp;
 use axum::http::StatusCode;
 
 use crate::error::{ApiError, ApiResult};
-use crate::request::Fields;
+use crate::fields::ByKey;
 use crate::secret::{Kept, SecretFileError};
 use crate::settings::Settings;
 use crate::verifier::Verifier;
@@ -78,21 +78,21 @@ fn load_secret(folder: &Path) -> Result<ServerSecret, AuthError> {
     ServerSecret::new(loaded.text.as_bytes()).map_err(bad)
 }
 
-/// The fields of a proof, each of which has to be there.
-const PROOF: [&str; 3] = ["publicKey", "signature", "timestamp"];
-
-/// Reads a proof out of a body, and holds its time against `now`. Its signature is still to be checked.
+/// Puts the fields of a proof together, and holds its time against `now`. Its signature is still to be checked.
 ///
 /// # Errors
-/// 400 if a field is missing or of another type, 401 if what it says can't be or is too old.
-pub(crate) fn parse_proof(fields: &Fields, now: Timestamp) -> ApiResult<Proof> {
-    if PROOF.iter().any(|name| fields.find(name).is_none_or(|value| value == "")) {
+/// 400 if a field is missing, 401 if what it says can't be or is too old.
+pub(crate) fn parse_proof(
+    ByKey(public_key): &ByKey<String>,
+    ByKey(signature): &ByKey<String>,
+    ByKey(timestamp): &ByKey<i64>,
+    now: Timestamp,
+) -> ApiResult<Proof> {
+    let (Some(public_key), Some(signature), Some(at)) = (public_key, signature, timestamp) else {
         let text = "publicKey, signature, and timestamp are required";
         return Err(ApiError::bad_request("MISSING_FIELD", text));
-    }
-    let [public_key, signature] = [fields.text("publicKey")?, fields.text("signature")?];
-    let at = Timestamp(fields.integer("timestamp")?);
-    Ok(Proof::parse(public_key, signature, at, now)?)
+    };
+    Ok(Proof::parse(public_key, signature, Timestamp(*at), now)?)
 }
 
 impl From<ProofError> for ApiError {

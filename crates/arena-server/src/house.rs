@@ -1,5 +1,5 @@
-//! Opponents of the house: bots of whoever runs the server, that take a seat when somebody on a page asks for an opponent. The server
-//! knows which challenges they play and hands out invites; who plays with them, and how, is the business of whoever opened the house.
+//! House bots: the host's bots take a seat when a page asks for an opponent. The server knows their challenges and hands out invites;
+//! they play from outside, over HTTP (docs/decisions/0060).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -88,15 +88,12 @@ pub(crate) struct Claim<'r> {
     sessions: Vec<&'r str>,
 }
 
-/// Fields of queries and bodies that name a session.
-pub(crate) const NAMES_OF_SESSIONS: [&str; 2] = ["challengeId", "channel"];
-
 impl<'r> Claim<'r> {
     /// The claim in the head of a request.
     pub(crate) fn new(headers: &'r HeaderMap, query: &'r Query) -> Claim<'r> {
         let bearers = headers.get_all(header::AUTHORIZATION).iter().map(bearer);
         let claim = Claim { keys: bearers.chain(query.all("key")).collect(), sessions: Vec::new() };
-        claim.about(NAMES_OF_SESSIONS.into_iter().flat_map(|name| query.all(name)))
+        claim.about(["challengeId", "channel"].into_iter().flat_map(|name| query.all(name)))
     }
 
     /// The claim of a request that names these sessions besides, by their ids or their channels.

@@ -9,6 +9,7 @@ mod auth;
 mod authority;
 mod connections;
 mod error;
+mod fields;
 mod house;
 mod identity;
 mod mcp;

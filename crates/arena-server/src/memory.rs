@@ -1,7 +1,7 @@
 //! A bound on the bytes that wait in memory for slow clients: answers that aren't read, and requests that arrive slowly.
 //!
-//! Each connection may hold [`FREE`] bytes without asking. Beyond that, bytes are held against the share of the client's address and against
-//! the total, until they have been written to the socket; where there is no room, the answer waits, and isn't made before.
+//! Each connection may hold [`FREE`] bytes without asking. Bytes beyond that hold a permit until the socket has taken them
+//! (docs/decisions/0035).
 
 use std::pin::Pin;
 use std::sync::Arc;

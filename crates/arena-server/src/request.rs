@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
+use std::ops::Deref;
 use std::time::Duration;
 
 use arena_engine::{Administrator, Once};
@@ -15,13 +15,16 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body as _;
 use percent_encoding::percent_decode_str;
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::arena::Arena;
 use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
-use crate::identity::{Caller, Claim, NAMES_OF_SESSIONS};
+use crate::fields::{Said, Terms};
+use crate::identity::{Caller, Claim};
 use crate::memory::{FREE, Held, busy};
 use crate::rates::household;
 use crate::settings::LimitSettings;
@@ -30,7 +33,7 @@ use crate::settings::LimitSettings;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// A request without a body that counts: its query, parsed and limited.
+/// The head of a request, parsed and limited: all of it, where no body counts.
 pub(crate) struct Get {
     pub(crate) uri: Uri,
     pub(crate) query: Query,
@@ -40,21 +43,56 @@ pub(crate) struct Get {
     /// The connection that it came by; unknown as the address is.
     pub(crate) line: Option<Line>,
     params: Vec<(String, String)>,
+    pub(crate) terms: Terms,
 }
 
-/// A request that writes: query and JSON object, parsed and limited.
+/// A request that writes: its head and JSON object, parsed and limited.
 pub(crate) struct Post {
-    query: Query,
-    pub(crate) headers: HeaderMap,
-    /// Where it came from; unknown only in tests that call the router without a socket.
-    pub(crate) address: Option<IpAddr>,
-    line: Option<Line>,
+    head: Get,
     /// Nothing if there was no body.
-    fields: Option<Fields>,
-    path: String,
-    params: Vec<(String, String)>,
+    object: Option<Value>,
+    /// `from` in the body, in standalone mode.
+    from: Option<String>,
     key: Option<String>,
     body: Bytes,
+}
+
+/// A request that uploads something: its head, parsed and limited, while its body has still to be read.
+pub(crate) struct Upload {
+    head: Get,
+    key: Option<String>,
+    body: Body,
+}
+
+impl Deref for Post {
+    type Target = Get;
+
+    fn deref(&self) -> &Get {
+        &self.head
+    }
+}
+
+impl Deref for Upload {
+    type Target = Get;
+
+    fn deref(&self) -> &Get {
+        &self.head
+    }
+}
+
+/// What every body may say in standalone mode. Many requests don't care who asks, or hear it from the query; a name that is none is refused all
+/// the same.
+#[derive(Deserialize)]
+struct Asker {
+    from: Option<String>,
+}
+
+/// Fields of bodies that name a session, whatever the route: a key is held against all of them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sessions {
+    challenge_id: Option<String>,
+    channel: Option<String>,
 }
 
 impl FromRequestParts<Arena> for Get {
@@ -66,13 +104,22 @@ impl FromRequestParts<Arena> for Get {
         let line = Line::of(&parts.extensions);
         let query = Query::parse(&parts.uri)?;
         let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
-        Ok(Get { uri, query, headers, address, line, params })
+        Ok(Get { uri, query, headers, address, line, params, terms: Terms::of(arena) })
     }
 }
 
 impl Get {
+    /// A part of the path that the route leaves open.
     pub(crate) fn param(&self, name: &str) -> &str {
-        find_param(&self.params, name)
+        self.params.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// The query.
+    ///
+    /// # Errors
+    /// If it can't be read as `T`.
+    pub(crate) fn query<T: DeserializeOwned>(&self) -> ApiResult<T> {
+        Said::Query(&self.query).read(self.terms)
     }
 
     /// Who asks about the channel or session of this name.
@@ -119,75 +166,59 @@ impl FromRequest<Arena> for Post {
 
     async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let address = admit(&parts.extensions, arena)?;
-        let params = path_params(&mut parts).await?;
-        let query = Query::parse(&parts.uri)?;
-        let key = idempotency_key(&parts.headers)?;
+        let head = Get::from_request_parts(&mut parts, arena).await?;
+        let key = idempotency_key(&head.headers)?;
         let limits = &arena.settings.limits;
-        let line = Line::of(&parts.extensions);
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
-        let body = read_body(body, limit, limits, line.as_ref()).await?;
+        let body = read_body(body, limit, limits, head.line.as_ref()).await?;
         if parts.extensions.get::<Administrator>().is_none() {
-            arena.rates.admit_body(address, body.len())?;
+            arena.rates.admit_body(head.address, body.len())?;
         }
-        let fields = Fields::parse(&body)?;
-        if let (Some(fields), false) = (&fields, arena.asks_for_keys()) {
-            // Many requests don't care who asks, or hear it from the query. A name that is none is refused all the same.
-            fields.find_text("from")?;
-        }
-        let path = parts.uri.path().replacen("/api/v1/", "/api/", 1);
-        Ok(Post { query, headers: parts.headers, address, line, fields, path, params, key, body })
+        let object = parse_object(&body)?;
+        let from = match object.as_ref().filter(|_| !head.terms.keys) {
+            Some(object) => Said::Json(object).read::<Asker>(head.terms)?.from,
+            None => None,
+        };
+        Ok(Post { head, object, from, key, body })
     }
 }
 
 impl Post {
-    pub(crate) fn param(&self, name: &str) -> &str {
-        find_param(&self.params, name)
-    }
-
     /// The body, where one is needed.
-    pub(crate) fn fields(&self) -> Result<&Fields, ApiError> {
-        self.fields.as_ref().ok_or_else(invalid_json)
+    ///
+    /// # Errors
+    /// If there is none, or it can't be read as `T`.
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> ApiResult<T> {
+        self.find_body()?.ok_or_else(invalid_json)
     }
 
     /// The body, where it may be left out.
-    pub(crate) fn find_fields(&self) -> Option<&Fields> {
-        self.fields.as_ref()
-    }
-
-    /// Who the request says that it is from: `from` in the query, else in the body. Proves nothing.
     ///
     /// # Errors
-    /// If it isn't a text.
-    pub(crate) fn claimed(&self) -> Result<Option<&str>, ApiError> {
-        match self.query.identity() {
-            Some(from) => Ok(Some(from)),
-            None if self.query.get("from").is_some() => Ok(None),
-            None => match &self.fields {
-                Some(fields) => Ok(fields.find_text("from")?.filter(|from| !is_nobody(from))),
-                None => Ok(None),
-            },
-        }
+    /// If there is one that can't be read as `T`.
+    pub(crate) fn find_body<T: DeserializeOwned>(&self) -> ApiResult<Option<T>> {
+        self.object.as_ref().map(|object| Said::Json(object).read(self.terms)).transpose()
+    }
+
+    /// Who the request says that it is from, in standalone mode: `from` in the query, else in the body. Proves nothing.
+    pub(crate) fn claimed(&self) -> Option<&str> {
+        self.query.get("from").or(self.from.as_deref()).filter(|from| !is_nobody(from))
     }
 
     /// Who writes to the session that the query or the body names.
     ///
     /// # Errors
-    /// If `from` isn't a text; in authentication mode, if a key came along that isn't for that session, see
-    /// [`Auth::identify`](crate::auth::Auth::identify).
+    /// In authentication mode, if a key came along that isn't for that session, see [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena) -> ApiResult<Caller<'_>> {
-        let Some(auth) = &arena.auth else {
-            let caller = Caller::named(self.claimed()?);
-            introduce(arena, self.line.as_ref(), &caller).await?;
-            return Ok(caller);
-        };
-        let mut claim = Claim::new(&self.headers, &self.query);
-        if let Some(fields) = &self.fields {
-            for name in NAMES_OF_SESSIONS {
-                claim = claim.about(fields.find_text(name)?);
+        let caller = match &arena.auth {
+            None => Caller::named(self.claimed()),
+            Some(auth) => {
+                let named: Option<Sessions> = self.find_body()?;
+                let named = named.iter().flat_map(|named| [&named.challenge_id, &named.channel]);
+                let claim = Claim::new(&self.headers, &self.query).about(named.flatten().map(String::as_str));
+                auth.identify(&arena.engine, claim).await?
             }
-        }
-        let caller = auth.identify(&arena.engine, claim).await?;
+        };
         introduce(arena, self.line.as_ref(), &caller).await?;
         Ok(caller)
     }
@@ -195,7 +226,7 @@ impl Post {
     /// What makes the request happen only once, if it carries an `Idempotency-Key`. Keys of different scopes, such as
     /// [`Caller::scope`], are different keys.
     pub(crate) fn once(&self, scope: &str) -> Option<Once> {
-        Some(once(&self.path, scope, self.key.as_ref()?, &self.body))
+        Some(once(&unversioned(self.uri.path()), scope, self.key.as_ref()?, &self.body))
     }
 
     /// [`Post::once`] for a write of `caller`. Spectators choose their names, so their addresses tell them apart as well.
@@ -207,23 +238,18 @@ impl Post {
     }
 
     /// [`Post::once`] for a write to `subject`, such as an invite, that needs no seat. In standalone mode `from` tells callers apart.
-    ///
-    /// # Errors
-    /// If `from` matters and isn't a text.
-    pub(crate) fn once_about(&self, arena: &Arena, subject: &str) -> ApiResult<Option<Once>> {
-        let from = self.name_of_stranger(arena)?;
-        Ok(self.once(&format!("about\0{subject}\0{from}")))
+    pub(crate) fn once_about(&self, subject: &str) -> Option<Once> {
+        self.once(&format!("about\0{subject}\0{}", self.name_of_stranger()))
     }
 
     /// [`Post::once`] for a request that creates a session. The stored answer holds the invites, so a caller is given it only with a key that
     /// others can't guess, from the same address and under the same name.
     ///
     /// # Errors
-    /// If the key is too short, or `from` matters and isn't a text.
-    pub(crate) fn once_creating(&self, arena: &Arena) -> ApiResult<Option<Once>> {
+    /// If the key is too short.
+    pub(crate) fn once_creating(&self) -> ApiResult<Option<Once>> {
         self.check_unguessable()?;
-        let from = self.name_of_stranger(arena)?;
-        Ok(self.once(&stranger(from, self.address)))
+        Ok(self.once(&stranger(self.name_of_stranger(), self.address)))
     }
 
     /// Checks that others can't guess the `Idempotency-Key`, if there is one: the answer to a repetition holds something secret.
@@ -235,11 +261,8 @@ impl Post {
     }
 
     /// `from` in standalone mode, where it tells apart callers without a seat.
-    fn name_of_stranger(&self, arena: &Arena) -> ApiResult<&str> {
-        match &arena.auth {
-            None if self.key.is_some() => Ok(self.claimed()?.unwrap_or_default()),
-            _ => Ok(""),
-        }
+    fn name_of_stranger(&self) -> &str {
+        if self.terms.keys { "" } else { self.claimed().unwrap_or_default() }
     }
 }
 
@@ -264,6 +287,11 @@ fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
     Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
 }
 
+/// The same place under the one name of the interface.
+fn unversioned(place: &str) -> String {
+    place.replacen("/api/v1/", "/api/", 1)
+}
+
 /// What makes a request happen only once that came with this `Idempotency-Key`.
 fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
     let mut hash = Sha256::new();
@@ -274,30 +302,14 @@ fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
     Once { key: hash.finalize().into(), request: Sha256::digest(body).into() }
 }
 
-/// A request that uploads something: its head, parsed and limited, while its body has still to be read.
-pub(crate) struct Upload {
-    pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
-    /// Where it came from; unknown only in tests that call the router without a socket.
-    pub(crate) address: Option<IpAddr>,
-    path_and_query: String,
-    key: Option<String>,
-    line: Option<Line>,
-    body: Body,
-}
-
 impl FromRequest<Arena> for Upload {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, arena: &Arena) -> Result<Self, ApiError> {
-        let (parts, body) = request.into_parts();
-        let address = admit(&parts.extensions, arena)?;
-        let query = Query::parse(&parts.uri)?;
-        let key = idempotency_key(&parts.headers)?;
-        // What the query says belongs to what is asked for.
-        let path_and_query = parts.uri.to_string().replacen("/api/v1/", "/api/", 1);
-        let line = Line::of(&parts.extensions);
-        Ok(Upload { query, headers: parts.headers, address, path_and_query, key, line, body })
+        let (mut parts, body) = request.into_parts();
+        let head = Get::from_request_parts(&mut parts, arena).await?;
+        let key = idempotency_key(&head.headers)?;
+        Ok(Upload { head, key, body })
     }
 }
 
@@ -323,8 +335,10 @@ impl Upload {
         scope: &str,
     ) -> ApiResult<(Bytes, Option<Once>)> {
         let limit = BodyLimit { bytes: limit, setting: limited_by, weight: 1 };
-        let body = read_body(self.body, limit, limits, self.line.as_ref()).await?;
-        let once = self.key.map(|key| once(&self.path_and_query, scope, &key, &body));
+        let body = read_body(self.body, limit, limits, self.head.line.as_ref()).await?;
+        // What the query says belongs to what is asked for.
+        let place = unversioned(&self.head.uri.to_string());
+        let once = self.key.map(|key| once(&place, scope, &key, &body));
         Ok((body, once))
     }
 }
@@ -397,7 +411,7 @@ pub(crate) async fn read_body(
     })
 }
 
-fn invalid_json() -> ApiError {
+pub(crate) fn invalid_json() -> ApiError {
     ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
@@ -430,10 +444,6 @@ pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String
     Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-fn find_param<'p>(params: &'p [(String, String)], name: &str) -> &'p str {
-    params.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
-}
-
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
@@ -445,9 +455,6 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         )),
     }
 }
-
-/// Most items that are passed over: a number that programs in every language can hold.
-pub(crate) const MOST_OFFSET: u64 = (1 << 53) - 1;
 
 /// `viewer` is how clients say that they are nobody.
 fn is_nobody(from: &str) -> bool {
@@ -501,153 +508,18 @@ impl Query {
         self.get("from").filter(|from| !is_nobody(from))
     }
 
-    /// A whole number, or nothing if it isn't one: paging and indexes take junk for absent.
+    /// A whole number, or nothing if it isn't one: pages take junk for absent. `parse` would take a plus sign as well.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        self.digits(name)?.parse().ok()
-    }
-
-    /// The digits of a whole number. `parse` would take a plus sign as well.
-    fn digits(&self, name: &str) -> Option<&str> {
-        self.get(name).filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
-    }
-
-    /// `offset`; one that is too large for a number is behind the end of every list, too.
-    fn offset(&self) -> u64 {
-        let Some(digits) = self.digits("offset") else { return 0 };
-        digits.parse().map_or(MOST_OFFSET, |offset: u64| offset.min(MOST_OFFSET))
-    }
-
-    /// `offset` and `limit` of a page: 0 and junk are the default, more than 100 is 100.
-    pub(crate) fn page(&self, default_limit: usize) -> (u64, usize) {
-        let (offset, limit) = self.window();
-        (offset, limit.map_or(default_limit, |limit| limit.min(100) as usize))
-    }
-
-    /// `offset` and `limit` of a part of a list that is whole unless a limit is given; 0 and junk are none.
-    pub(crate) fn window(&self) -> (u64, Option<u64>) {
-        (self.offset(), self.number("limit").filter(|limit| *limit > 0))
+        self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     }
 }
 
-/// The JSON object in a body. Unknown fields are ignored.
-pub(crate) struct Fields(Map<String, Value>);
-
-impl From<Map<String, Value>> for Fields {
-    /// The fields of an object within another.
-    fn from(object: Map<String, Value>) -> Fields {
-        Fields(object)
+/// The JSON object in a body, if there is a body.
+pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Option<Value>> {
+    if body.is_empty() {
+        return Ok(None);
     }
-}
-
-impl From<&Query> for Fields {
-    /// The fields of a form, all of them texts. The first of several equal names counts.
-    fn from(form: &Query) -> Fields {
-        let mut fields = Map::new();
-        for (name, value) in form.pairs() {
-            fields.entry(name).or_insert_with(|| value.into());
-        }
-        Fields(fields)
-    }
-}
-
-impl Fields {
-    /// The object in a body that has to be there.
-    pub(crate) fn of(body: &[u8]) -> ApiResult<Fields> {
-        Fields::parse(body)?.ok_or_else(invalid_json)
-    }
-
-    fn parse(body: &[u8]) -> Result<Option<Fields>, ApiError> {
-        if body.is_empty() {
-            return Ok(None);
-        }
-        serde_json::from_slice(body).map(|fields| Some(Fields(fields))).map_err(|_| invalid_json())
-    }
-
-    /// A text that has to be there.
-    pub(crate) fn text(&self, name: &str) -> Result<&str, ApiError> {
-        self.find_text(name)?.ok_or_else(|| ApiError::missing(name))
-    }
-
-    /// A text that has to be there and isn't empty: what names something.
-    pub(crate) fn filled(&self, name: &str) -> Result<&str, ApiError> {
-        self.find_text(name)?.filter(|text| !text.is_empty()).ok_or_else(|| ApiError::missing(name))
-    }
-
-    /// A text that may be left out, but isn't null.
-    pub(crate) fn find_text(&self, name: &str) -> Result<Option<&str>, ApiError> {
-        match self.0.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) if text.contains('\0') => {
-                Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must not hold the character U+0000")))
-            }
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must be a string"))),
-        }
-    }
-
-    /// Whether there is such a field, whatever it holds.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// A whole number that has to be there.
-    pub(crate) fn integer(&self, name: &str) -> ApiResult<i64> {
-        let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
-        let refuse = || ApiError::bad_request("INVALID_FIELD", format!("{name} must be a whole number"));
-        value.as_i64().ok_or_else(refuse)
-    }
-
-    /// True or false, which has to be there.
-    pub(crate) fn boolean(&self, name: &str) -> ApiResult<bool> {
-        let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
-        let refuse = || ApiError::bad_request("INVALID_FIELD", format!("{name} must be true or false"));
-        value.as_bool().ok_or_else(refuse)
-    }
-
-    /// A whole number in a range, which may be left out.
-    pub(crate) fn find_number(&self, name: &str, range: RangeInclusive<u64>) -> ApiResult<Option<u64>> {
-        let Some(value) = self.0.get(name) else { return Ok(None) };
-        let number = value.as_u64().filter(|number| range.contains(number));
-        let (least, most) = range.into_inner();
-        let text = || format!("{name} must be a whole number from {least} to {most}");
-        number.map(Some).ok_or_else(|| ApiError::bad_request("INVALID_FIELD", text()))
-    }
-
-    /// True or false, which may be left out.
-    pub(crate) fn find_boolean(&self, name: &str) -> ApiResult<Option<bool>> {
-        if self.has(name) { self.boolean(name).map(Some) } else { Ok(None) }
-    }
-
-    /// A list of texts that has to be there.
-    pub(crate) fn texts(&self, name: &str) -> ApiResult<Vec<&str>> {
-        let value = self.0.get(name).ok_or_else(|| ApiError::missing(name))?;
-        let texts = value.as_array().and_then(|items| items.iter().map(Value::as_str).collect());
-        texts.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", format!("{name} must be a list of strings")))
-    }
-
-    /// What a field holds, if it is there.
-    pub(crate) fn find(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
-    /// An object that may be left out.
-    pub(crate) fn find_object(&self, name: &str) -> Result<Option<&Map<String, Value>>, ApiError> {
-        match self.0.get(name) {
-            None => Ok(None),
-            Some(Value::Object(object)) => Ok(Some(object)),
-            Some(_) => Err(ApiError::bad_request("INVALID_FIELD", format!("{name} must be an object"))),
-        }
-    }
-
-    /// The content of a message.
-    pub(crate) fn content(&self, limit: usize) -> Result<&str, ApiError> {
-        let content = self.text("content")?;
-        if content.len() > limit {
-            let text = format!("content is longer than {limit} bytes (limits.message_bytes)");
-            return Err(ApiError::too_large("MESSAGE_TOO_LARGE", text));
-        }
-        Ok(content)
-    }
+    serde_json::from_slice(body).map(|object| Some(Value::Object(object))).map_err(|_| invalid_json())
 }
 
 #[cfg(test)]
@@ -660,6 +532,7 @@ mod tests {
     use futures_util::{FutureExt, stream};
 
     use crate::connections::Connections;
+    use crate::openapi::Paging;
 
     #[tokio::test]
     async fn a_body_takes_room_once_more_of_it_has_come_than_is_free_and_for_its_weight_when_it_is_whole() {
@@ -718,7 +591,9 @@ mod tests {
                 query.0,
                 query.identity(),
                 query.number("index"),
-                query.page(50)
+                Said::Query(&query)
+                    .read::<Paging>(Terms { keys: false, content_bytes: 0 })
+                    .map_or((0, 0), |paging| paging.page(50))
             ),
             Err(error) => format!("{error:?}"),
         };

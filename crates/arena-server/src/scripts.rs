@@ -46,7 +46,7 @@ pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
 pub(crate) fn revive(sandbox: Option<Sandbox>) -> Box<Revive> {
     Box::new(move |id: &str, script: Option<Script>| {
         let Some(script) = script else {
-            let built_in = arena_catalogue::challenge(id, &Map::new()).ok_or("it isn't built in")?;
+            let built_in = arena_games::challenge(id, &Map::new()).ok_or("it isn't built in")?;
             return built_in.map_err(|error| error.to_string());
         };
         let sandbox = sandbox.as_ref().ok_or("no scripts are run by this server")?;
@@ -155,7 +155,7 @@ impl Scripts {
                 let id = challenge.id().to_owned();
                 let version = challenge.script().map(|script| script.version().to_string()).unwrap_or_default();
                 engine.host(Arc::new(challenge));
-                let instead = match arena_catalogue::challenges().any(|built_in| built_in == id) {
+                let instead = match arena_games::challenges().any(|built_in| built_in == id) {
                     true => ", instead of the built-in challenge",
                     false => "",
                 };

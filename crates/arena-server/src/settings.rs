@@ -76,21 +76,12 @@ impl Default for Settings {
 
 /// All that is built in, each with the strategies that tell something about it.
 fn default_challenges() -> Vec<ChallengeSettings> {
-    let challenge = |name: &str, scoring: &[&str]| ChallengeSettings {
-        name: name.to_owned(),
+    let hosted = arena_games::all().map(|playable| ChallengeSettings {
+        name: playable.id.to_owned(),
         options: Map::new(),
-        scoring: scoring.iter().map(|name| (*name).to_owned()).collect(),
-    };
-    vec![
-        challenge("psi", &["win-rate", "red-team", "consecutive"]),
-        challenge("ultimatum", &["win-rate", "red-team", "consecutive"]),
-        challenge("millionaire", &["win-rate", "red-team", "consecutive"]),
-        challenge("dining-cryptographers", &["win-rate", "consecutive"]),
-        challenge("snake", &["win-rate", "consecutive"]),
-        challenge("chess", &["win-rate", "consecutive"]),
-        challenge("food-catcher", &["win-rate", "consecutive"]),
-        challenge("cherry-picker", &["win-rate", "consecutive"]),
-    ]
+        scoring: playable.kit.scoring.iter().map(|name| (*name).to_owned()).collect(),
+    });
+    hosted.collect()
 }
 
 /// Several arenas on one database: `shared` and `nats_url` in `arena.toml`.
@@ -475,8 +466,8 @@ impl Settings {
             if folders.contains(name) {
                 continue;
             }
-            let known = arena_catalogue::challenges().collect::<Vec<_>>().join(", ");
-            let builtin = arena_catalogue::challenge(name, options);
+            let known = arena_games::challenges().collect::<Vec<_>>().join(", ");
+            let builtin = arena_games::challenge(name, options);
             // It may be a folder's; those come and go.
             if builtin.is_none() && !self.scripts.folders.is_empty() {
                 continue;
@@ -495,30 +486,36 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    fn check(name: &str, text: &str, expected: Expect) {
+    /// The settings of a file, or what is wrong with it.
+    fn read(name: &str, text: &str) -> Result<Settings, String> {
         let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join(name);
         std::fs::write(&path, text).expect("a file");
-        let result = Settings::from_file(&path).and_then(|settings| {
-            settings.challenge_types()?;
-            Ok(settings)
-        });
-        let text = match result {
-            Ok(settings) => format!("{:?} {:?}", settings.limits.body_bytes, settings.challenges),
-            Err(error) => error.to_string().replace(&folder.path().display().to_string(), "DIR"),
-        };
-        expected.assert_eq(&text);
+        let settings = Settings::from_file(&path).and_then(|settings| settings.challenge_types().map(|_| settings));
+        let all: Vec<&str> = arena_games::challenges().collect();
+        let plain = |error: SettingsError| error.to_string().replace(&folder.path().display().to_string(), "DIR");
+        settings.map_err(|error| plain(error).replace(&all.join(", "), "ALL"))
+    }
+
+    fn check(name: &str, text: &str, expected: Expect) {
+        let told =
+            read(name, text).map(|settings| format!("{:?} {:?}", settings.limits.body_bytes, settings.challenges));
+        expected.assert_eq(&told.unwrap_or_else(|error| error));
+    }
+
+    #[test]
+    fn everything_built_in_is_hosted_with_the_strategies_that_it_asks_for() {
+        let hosted = default_challenges();
+        assert!(hosted.iter().map(|challenge| &*challenge.name).eq(arena_games::challenges()));
+        let scoring = |name: &str| &hosted.iter().find(|challenge| challenge.name == name).expect("hosted").scoring;
+        assert_eq!(*scoring("psi"), ["win-rate", "red-team", "consecutive"]);
+        assert_eq!(*scoring("chess"), ["win-rate", "consecutive"]);
     }
 
     #[test]
     fn a_file_sets_what_it_names() {
-        check(
-            "arena.toml",
-            "[limits]\nbody_bytes = 7\n",
-            expect![[
-                r#"7 [ChallengeSettings { name: "psi", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "ultimatum", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "millionaire", options: {}, scoring: ["win-rate", "red-team", "consecutive"] }, ChallengeSettings { name: "dining-cryptographers", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "snake", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "chess", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "food-catcher", options: {}, scoring: ["win-rate", "consecutive"] }, ChallengeSettings { name: "cherry-picker", options: {}, scoring: ["win-rate", "consecutive"] }]"#
-            ]],
-        );
+        let settings = read("arena.toml", "[limits]\nbody_bytes = 7\n").expect("it is good");
+        assert_eq!((settings.limits.body_bytes, settings.challenges), (7, default_challenges()));
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setSize":4},"scoring":["win-rate"]}],"scoring":{"default":["average"]}}"#,
@@ -543,9 +540,7 @@ mod tests {
         check(
             "config.json",
             r#"{"challenges":[{"name":"checkers"}]}"#,
-            expect![
-                "challenges: checkers: no such challenge; there are: psi, ultimatum, millionaire, dining-cryptographers, snake, chess, food-catcher, cherry-picker"
-            ],
+            expect!["challenges: checkers: no such challenge; there are: ALL"],
         );
         check(
             "config.json",

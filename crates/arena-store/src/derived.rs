@@ -1,8 +1,7 @@
 //! Derived tables (counts, totals, endings, histories, standings): comparison with the sessions that they are made of, and repair.
 //!
-//! Play reads and adds to derived tables and never trusts them: arithmetic on them can't fail, and a value that can't be true raises
-//! a [`Suspicion`]. The engine then has the tables compared, as it does after each start, and whatever disagrees is made again.
-//! The statements here run on both backends.
+//! Play never trusts a derived table; an impossible value raises a [`Suspicion`] (docs/decisions/0012). The statements here run on
+//! both backends.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,4 @@
-//! Leaderboards in order: for each board that somebody looks at, its players sorted, in memory.
-//!
-//! An index in the database would cost a dozen writes for each game, looked at or not. Sorted here, a board costs 16
-//! bytes a player while it is in use, a move costs a binary search, and a page at any offset is found at once.
+//! Leaderboards in order: the sorted players of each board in use, in memory instead of in an index (docs/decisions/0014).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

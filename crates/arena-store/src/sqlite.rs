@@ -353,8 +353,7 @@ fn open_writable(file: &Path) -> Result<Connection, rusqlite::Error> {
 }
 
 fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
-    // Plans that don't look at bound values. Otherwise a cached statement is compiled anew each time that it is bound,
-    // which costs more than running it.
+    // Plans that don't look at bound values: compiling a statement at each binding costs more than running it (docs/decisions/0010).
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

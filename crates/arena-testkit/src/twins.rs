@@ -18,7 +18,7 @@ impl WithSecret {
     /// The challenge called `id`, with its defaults; `change` is given what the operator remembers, as JSON.
     pub fn new(id: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> WithSecret {
         let challenge =
-            arena_catalogue::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good");
+            arena_games::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good");
         WithSecret { challenge, change: Box::new(change) }
     }
 }

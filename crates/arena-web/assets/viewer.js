@@ -8,9 +8,8 @@ import { DISQUALIFICATION, FAULT, REJECTION, Replay } from "./replay.js";
 
 /** Challenges are told with what was said in so many epochs before. */
 const HISTORY = 200;
-/** Epochs in a second, unless the reader chooses. Moves of chess are thought about. */
+/** Epochs in a second, unless the board or the reader chooses. */
 const SPEED = 10;
-const SPEEDS = { chess: 2 };
 /** The address follows the frame at rest, at most so often; browsers refuse more. */
 const ADDRESS_MS = 400;
 
@@ -72,7 +71,7 @@ class Viewer {
     beside.append(scroll, parts.happened);
     this.#controls = controls({
       seats: this.names,
-      speed: SPEEDS[header.game] ?? SPEED,
+      speed: boardOf(header.game)?.speed ?? SPEED,
       show: (frame) => this.want(frame),
       shown: () => Math.max(this.#shown, 0),
       wanted: () => this.#wanted,

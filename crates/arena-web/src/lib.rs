@@ -1,11 +1,15 @@
 //! What browsers get: modules that draw games, the viewer of replays, and its style sheet, as texts in the binary.
 //!
-//! Plain ES modules, as they stand in `assets`: nothing builds them, and they load nothing from elsewhere. `boards.js` and what it imports
-//! knows games only, so pages of games that are still going on can import it too; `viewer.js` is the viewer of replays. Who serves the
+//! Plain ES modules, as they stand in `assets` and next to the games in `arena-games`, and one list of the latter: nothing builds them,
+//! and they load nothing from elsewhere. `boards.js` and what it imports knows games only, so pages of games that are still going on can import it too; `viewer.js` is the viewer of replays. Who serves the
 //! files, or writes them to a folder, is the business of others; they keep [`POLICY`].
 //!
 //! Whatever comes from players reaches a page as text only: through `textContent` and attributes in the modules, escaped in [`page`].
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use arena_games::{Module, Playable};
 use maud::{DOCTYPE, Markup, html};
 
 /// What pages with these files may load: only what comes from where they come from.
@@ -34,18 +38,43 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// How boards look: the style of what `boards.js` draws, and the colours of seats. It stands before a page's own style.
-pub const BOARDS_STYLE: &str = include_str!("../assets/boards.css");
+pub static BOARDS_STYLE: LazyLock<String> = LazyLock::new(|| {
+    let own = modules().into_iter().map(|module| module.style);
+    [include_str!("../assets/boards.css")].into_iter().chain(own).collect()
+});
+
+/// The module that knows which module draws which game.
+static GAMES: LazyLock<String> = LazyLock::new(|| {
+    let imports =
+        modules().into_iter().map(|Module { name, .. }| format!("import * as {name} from \"./{name}.js\";\n"));
+    let entry = |game: &Playable| Some(format!("  [\"{}\", {}],\n", game.game.name, game.kit.module?.name));
+    let entries: String = arena_games::all().filter_map(entry).collect();
+    format!(
+        "// The modules that draw games, by the games' names.\n{}\nexport const BOARDS = new Map([\n{entries}]);\n",
+        imports.collect::<String>()
+    )
+});
 
 /// All files.
-pub const ASSETS: &[Asset] = assets![
+pub static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let script = |name: &str, text| Asset { path: format!("boards/{name}.js").leak(), media_type: SCRIPT, text };
+    let boards = modules().into_iter().map(|module| script(module.name, module.script));
+    let made = [script("games", &GAMES), Asset { path: "boards.css", media_type: STYLE, text: &BOARDS_STYLE }];
+    FILES.iter().copied().chain(made).chain(boards).collect()
+});
+
+/// The modules of all games, each once.
+fn modules() -> Vec<Module> {
+    let by_name = arena_games::all().filter_map(|playable| playable.kit.module).map(|module| (module.name, module));
+    by_name.collect::<BTreeMap<_, _>>().into_values().collect()
+}
+
+/// The files of this crate.
+const FILES: &[Asset] = assets![
     "arena.css" as STYLE,
-    "boards.css" as STYLE,
     "boards.js" as SCRIPT,
-    "boards/chess.js" as SCRIPT,
-    "boards/foraging.js" as SCRIPT,
     "boards/messages.js" as SCRIPT,
     "boards/seats.js" as SCRIPT,
-    "boards/snake.js" as SCRIPT,
     "chart.js" as SCRIPT,
     "controls.js" as SCRIPT,
     "file.js" as SCRIPT,
@@ -135,7 +164,7 @@ mod tests {
     #[test]
     fn modules_import_only_what_is_there() {
         let mut imports = 0;
-        for asset in ASSETS {
+        for asset in &*ASSETS {
             let folder = asset.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             for import in quoted(asset.text, "from \"") {
                 let path = match (import.strip_prefix("./"), import.strip_prefix("../")) {
@@ -156,7 +185,7 @@ mod tests {
     fn nothing_makes_markup_of_texts() {
         let ways =
             ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser"];
-        for asset in ASSETS {
+        for asset in &*ASSETS {
             let found = ways.iter().find(|way| asset.text.contains(**way));
             assert_eq!(found, None, "{}", asset.path);
             assert!(

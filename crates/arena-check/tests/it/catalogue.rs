@@ -7,8 +7,8 @@ use crate::{report, told};
 
 #[test]
 fn everything_that_is_built_in_passes_all_checks() {
-    for id in arena_catalogue::challenges() {
-        let challenge = arena_catalogue::challenge(id, &Map::new()).unwrap().unwrap();
+    for id in arena_games::challenges() {
+        let challenge = arena_games::challenge(id, &Map::new()).unwrap().unwrap();
         let findings = report(&*challenge);
         let is_fine = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
         assert!(is_fine, "{id}\n{}", told(&findings));
@@ -20,8 +20,8 @@ fn everything_that_is_built_in_passes_all_checks() {
 
 #[test]
 fn secrets_of_the_challenges_were_really_compared() {
-    for id in ["psi", "ultimatum", "millionaire", "dining-cryptographers"] {
-        let challenge = arena_catalogue::challenge(id, &Map::new()).unwrap().unwrap();
+    for playable in arena_games::CHALLENGES {
+        let (id, challenge) = (playable.id, playable.challenge_type(&Map::new()).unwrap());
         let findings = report(&*challenge);
         let fine =
             findings.iter().find(|finding| finding.check == "secrecy" && finding.verdict == Verdict::Fine).unwrap();

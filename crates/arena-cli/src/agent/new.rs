@@ -18,36 +18,6 @@ macro_rules! example {
     };
 }
 
-/// The samples: language, game, and the files beside `colosseum`. The first one is the agent.
-const SAMPLES: [(Language, &str, &[File]); 10] = [
-    (Language::Python, "snake", &[("agent.py", example!("python/snake.py"))]),
-    (Language::Python, "chess", &[("agent.py", example!("python/chess.py"))]),
-    (
-        Language::Python,
-        "food_catcher",
-        &[("agent.py", example!("python/food_catcher.py")), ("foraging.py", example!("python/foraging.py"))],
-    ),
-    (
-        Language::Python,
-        "cherry_picker",
-        &[("agent.py", example!("python/cherry_picker.py")), ("foraging.py", example!("python/foraging.py"))],
-    ),
-    (Language::Python, "psi", &[("agent.py", example!("python/psi.py"))]),
-    (Language::Python, "dining-cryptographers", &[("agent.py", example!("python/dining.py"))]),
-    (Language::JavaScript, "snake", &[("agent.js", example!("javascript/snake.js"))]),
-    (Language::JavaScript, "chess", &[("agent.js", example!("javascript/chess.js"))]),
-    (
-        Language::JavaScript,
-        "food_catcher",
-        &[("agent.js", example!("javascript/food_catcher.js")), ("foraging.js", example!("javascript/foraging.js"))],
-    ),
-    (
-        Language::JavaScript,
-        "cherry_picker",
-        &[("agent.js", example!("javascript/cherry_picker.js")), ("foraging.js", example!("javascript/foraging.js"))],
-    ),
-];
-
 /// The agent that does nothing yet, and the file of the protocol.
 fn template(language: Language) -> (File, File) {
     match language {
@@ -102,13 +72,13 @@ fn files(args: &NewAgentArgs) -> Result<Vec<File>, Failure> {
         crate::matches::settings::find_game(&args.game)?;
         return Ok(vec![empty, protocol]);
     }
-    let sample = SAMPLES.iter().find(|(of, game, _)| *of == language && *game == args.game);
-    match sample {
-        Some((_, _, files)) => Ok([files, &[protocol][..]].concat()),
+    let (_, extension) = empty.0.rsplit_once('.').expect("both files have an ending");
+    let named = arena_games::find(&args.game).filter(|playable| playable.game.name == args.game);
+    match named.and_then(|playable| playable.sample(extension)) {
+        Some(files) => Ok([files, &[protocol][..]].concat()),
         None => {
             crate::matches::settings::find_game(&args.game)?;
-            let there = SAMPLES.iter().filter(|(of, ..)| *of == language).map(|(_, game, _)| *game);
-            let there: Vec<&str> = there.collect();
+            let there: Vec<&str> = arena_games::sampled(extension).collect();
             let sentence = format!(
                 "there is no sample for {} in this language, but for {}; --template writes an agent that does nothing yet",
                 args.game,

@@ -23,15 +23,20 @@ keys that it can't know, with the state in each place where it may be, and then 
 `advice` doesn't, and what is `fine` was tried. The exit code is 12 if something is wrong, else 0.")]
     Check(CheckArgs),
     /// Write a sample agent into a new folder.
-    #[command(after_help = "\
+    #[command(after_help = format!("\
 Examples:
   arena agent new snake mybot                          a bot in Python that plays snake
   arena agent new chess rival --language javascript
   arena agent new ultimatum haggler --template         for a game without a sample: the protocol, and a place for your code
 
-There are samples for snake, chess, food_catcher and cherry_picker in both languages, and for psi and dining-cryptographers in
-Python.")]
+Samples in Python: {}
+Samples in JavaScript: {}", samples("py"), samples("js")))]
     New(NewAgentArgs),
+}
+
+/// The games with samples in the language of this file ending.
+fn samples(extension: &str) -> String {
+    arena_games::sampled(extension).collect::<Vec<_>>().join(", ")
 }
 
 /// Options of `arena agent new`.

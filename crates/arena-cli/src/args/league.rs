@@ -8,7 +8,7 @@ use arena_model::Seed;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::matches::{Affinity, SandboxArgs, dialect, option, seed};
+use super::matches::{Affinity, SandboxArgs, dialect, game_help, option, seed};
 
 /// Where leagues are kept.
 #[derive(Debug, Args)]
@@ -96,8 +96,8 @@ Examples:
 pub struct CreateArgs {
     /// What it is called.
     pub name: String,
-    /// The game: snake, chess, food_catcher or cherry_picker.
-    #[arg(long)]
+    /// The game.
+    #[arg(long, help = game_help(""))]
     pub game: String,
     /// How many agents a game has [default: 2]
     #[arg(long, value_name = "N")]

@@ -39,10 +39,18 @@ Examples:
     },
 }
 
+/// Help of an argument that names a game.
+pub(super) fn game_help(more: &str) -> String {
+    let names: Vec<&str> = arena_games::colosseum_games().map(|game| game.name).collect();
+    let list = names.split_last().map(|(last, others)| format!("{} or {last}", others.join(", ")));
+    format!("The game: {}{more}", list.unwrap_or_default())
+}
+
 /// Options of `arena match run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The game: snake, chess, food_catcher or cherry_picker; a challenge, such as psi; or the folder of a challenge that is a script.
+    /// The game, a challenge, or a script's folder.
+    #[arg(help = game_help("; a challenge, such as psi; or the folder of a challenge that is a script"))]
     pub game: String,
     /// An agent, for the next free seat: a file, a folder or an address.
     #[arg(long = "agent", value_name = "PATH")]

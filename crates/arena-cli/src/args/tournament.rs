@@ -6,6 +6,7 @@ use arena_nats::NatsUrl;
 use arena_ratings::EloModel;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::matches::game_help;
 use super::url::UrlParser;
 use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
@@ -65,7 +66,8 @@ Examples:
 /// Options of `arena tournament run`.
 #[derive(Debug, Args)]
 pub struct TournamentArgs {
-    /// The game: snake, chess, food_catcher or cherry_picker.
+    /// The game.
+    #[arg(help = game_help(""))]
     pub game: String,
     /// An agent: a file, a folder or an address; a name before it is what it is called.
     #[arg(long = "agent", value_name = "[NAME=]PATH")]

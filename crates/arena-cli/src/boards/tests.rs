@@ -3,8 +3,8 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::{Entry, Room, Row, Stage};
-use crate::boards::row::Ink;
+use super::{Entry, Room, Row, Stage, picture};
+use arena_games::board::row::Ink;
 
 const ROOM: Room = Room { columns: 80, rows: 24 };
 
@@ -20,7 +20,7 @@ fn check(stage: &Stage, states: &[Value], room: Room, expected: Expect) {
     entries[1].verdict = Some("TIMEOUT: too late".to_owned());
     let mut title = Row::default();
     title.text(Ink::Strong, &stage.game);
-    let rows = stage.picture(title, states, &entries, room);
+    let rows = picture(stage, title, states, &entries, room);
     let text: Vec<String> = rows.iter().map(Row::plain).collect();
     expected.assert_eq(&(text.join("\n") + "\n"));
 }

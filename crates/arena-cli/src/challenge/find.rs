@@ -29,8 +29,8 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
     let last_fault = Arc::new(Mutex::new(None));
     let folder = Path::new(text);
     if !folder.is_dir() {
-        let Some(found) = arena_catalogue::challenge(text, options) else {
-            let names: Vec<&str> = arena_catalogue::challenges().collect();
+        let Some(found) = arena_games::challenge(text, options) else {
+            let names: Vec<&str> = arena_games::challenges().collect();
             let sentence =
                 format!("there is no folder {text}, and no challenge of that name; built in are {}", names.join(", "));
             return Err(Failure::new(Exit::Usage, sentence));
@@ -71,7 +71,7 @@ impl Found {
 
     /// It as a game of the match runner.
     pub fn game(&self) -> &'static GameType {
-        match (&self.folder, arena_catalogue::game(self.challenge.id())) {
+        match (&self.folder, arena_games::game(self.challenge.id())) {
             (None, Some(game)) => game,
             _ => GameType::of_challenge(Arc::clone(&self.challenge)),
         }

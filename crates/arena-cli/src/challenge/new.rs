@@ -77,7 +77,7 @@ fn name_of(folder: &Path) -> Result<String, Failure> {
         let sentence = format!("{name:?} can't be a challenge's name: 1 to 64 small letters, digits and hyphens");
         return Err(Failure::new(Exit::Usage, sentence));
     }
-    if arena_catalogue::challenges().any(|other| other == name) || arena_catalogue::game(name).is_some() {
+    if arena_games::challenges().any(|other| other == name) || arena_games::game(name).is_some() {
         return Err(Failure::new(Exit::Usage, format_args!("{name} is built in; give another name")));
     }
     Ok(name.to_owned())

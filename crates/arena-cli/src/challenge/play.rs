@@ -74,7 +74,7 @@ fn hosting(found: &Found, options: &Map<String, Value>) -> Result<Settings, Fail
     let refused = |error| Failure::new(Exit::Usage, error);
     let mut settings = Settings::default();
     let Some(folder) = &found.folder else {
-        arena_catalogue::challenge(id, options).transpose().map_err(refused)?;
+        arena_games::challenge(id, options).transpose().map_err(refused)?;
         let hosted = ChallengeSettings { name: id.to_owned(), options: options.clone(), scoring: Vec::new() };
         settings.challenges = vec![hosted];
         return Ok(settings);

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use arena_games::bots::Player;
 use arena_server::{House, HouseSeat};
 
 use super::bots::{Bot, HOUSE};
-use super::players::{Player, players_of};
 use super::seat::{self, Patience};
 use super::show::unless_stopped;
 use super::table::{self, Manner};
@@ -36,18 +36,21 @@ fn opponent(challenge: &str, number: usize) -> Option<Opponent> {
             HOUSE.iter().filter(|bot| ["open-book", "cautious"].contains(&bot.name)).collect();
         return Some(Opponent::Talker(talkers[number % talkers.len()]));
     }
-    players_of(challenge).map(|players| Opponent::Player(players[number % 2]))
+    let players = arena_games::all().find(|playable| playable.id == challenge)?.kit.bots?;
+    Some(Opponent::Player(players[number % 2]))
 }
 
-/// The challenges for which there are opponents.
-const CHALLENGES: [&str; 3] = ["chess", "psi", "snake"];
+/// The challenges with opponents.
+fn challenges() -> impl Iterator<Item = String> {
+    arena_games::challenges().filter(|challenge| opponent(challenge, 0).is_some()).map(str::to_owned)
+}
 
 /// Lets a server offer the house's opponents.
 ///
 /// # Errors
 /// When the system gives no thread.
 pub fn open(arena: &Arena, stop: &'static AtomicBool) -> std::io::Result<House> {
-    let (house, seats) = House::open(CHALLENGES.map(str::to_owned), SEATS);
+    let (house, seats) = House::open(challenges(), SEATS);
     let arena = arena.own_connection();
     let number = AtomicUsize::new(0);
     thread::Builder::new().name("house".to_owned()).spawn(move || {
@@ -83,8 +86,9 @@ mod tests {
 
     #[test]
     fn every_challenge_that_is_offered_has_opponents() {
-        for challenge in CHALLENGES {
-            assert!((0..3).all(|number| opponent(challenge, number).is_some()), "{challenge}");
+        assert!(["psi", "snake", "chess"].iter().all(|known| challenges().any(|challenge| challenge == *known)));
+        for challenge in challenges() {
+            assert!((0..3).all(|number| opponent(&challenge, number).is_some()), "{challenge}");
         }
         assert!(opponent("golf", 0).is_none());
     }

@@ -26,7 +26,6 @@ mod account;
 mod bots;
 mod convention;
 mod house;
-mod players;
 mod seat;
 mod show;
 mod standings;
@@ -43,7 +42,6 @@ use tokio::sync::oneshot;
 
 use self::account::Account;
 use self::bots::{Bot, HOUSE};
-use self::players::PLAYERS;
 use self::show::Show;
 use self::standings::Standings;
 use crate::args::DemoArgs;
@@ -120,7 +118,8 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
 /// Says on the page how each house bot plays. What can't be told now is told by the next demo.
 fn introduce(arena: &Arena) {
     let bots = HOUSE.iter().map(|bot| (bot.name, bot.motto));
-    for (name, motto) in bots.chain(PLAYERS.iter().map(|player| (player.name, player.motto))) {
+    let players = arena_games::all().filter_map(|playable| playable.kit.bots).flatten();
+    for (name, motto) in bots.chain(players.map(|player| (player.name, player.motto))) {
         let model = format!("a house bot that {motto}");
         let _ = arena.update_user(Some(name), ProfileUpdate { username: None, model: Some(&model) });
     }

@@ -5,32 +5,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use arena_games::Exhibit;
+use arena_games::bots::Player;
+use serde_json::{Map, Value};
 
 use super::account::Session;
-use super::players::{Player, players_of};
 use super::table::{self, Manner};
 use crate::client::{Arena, CallError};
 
-/// A kind of game, and how it is shown.
+/// A game that is shown, with its players.
 #[derive(Debug)]
-struct Exhibit {
+struct Shown {
     challenge: &'static str,
-    /// What a session of it is made with.
-    options: fn() -> Value,
-    /// Between being asked and answering.
-    pace: Duration,
+    players: [&'static Player; 2],
+    exhibit: Exhibit,
 }
 
-/// What is shown.
-const EXHIBITS: [Exhibit; 2] = [
-    Exhibit { challenge: "chess", options: || json!({}), pace: Duration::from_millis(900) },
-    Exhibit {
-        challenge: "snake",
-        options: || json!({"grid_width": 16, "grid_height": 16, "n_epochs": 400}),
-        pace: Duration::from_millis(260),
-    },
-];
+/// The games that are shown.
+fn exhibits() -> impl Iterator<Item = Shown> {
+    arena_games::all().filter_map(|playable| {
+        Some(Shown { challenge: playable.id, players: playable.kit.bots?, exhibit: playable.kit.exhibit? })
+    })
+}
 
 /// Between two games, so that one can see how it ended.
 const PAUSE: Duration = Duration::from_secs(4);
@@ -47,10 +43,10 @@ impl Show {
     /// # Errors
     /// When the system gives no threads.
     pub fn start(arena: &Arena, stop: &'static AtomicBool) -> std::io::Result<Show> {
-        let threads = EXHIBITS.iter().map(|exhibit| {
+        let threads = exhibits().map(|shown| {
             let arena = arena.own_connection();
-            let name = format!("show-{}", exhibit.challenge);
-            thread::Builder::new().name(name).spawn(move || exhibit.go_on(&arena, stop))
+            let name = format!("show-{}", shown.challenge);
+            thread::Builder::new().name(name).spawn(move || shown.go_on(&arena, stop))
         });
         threads.collect::<std::io::Result<_>>().map(Show)
     }
@@ -64,9 +60,9 @@ impl Show {
     }
 }
 
-impl Exhibit {
-    fn go_on(&'static self, arena: &Arena, stop: &AtomicBool) {
-        let Some(mut players) = players_of(self.challenge) else { return };
+impl Shown {
+    fn go_on(&self, arena: &Arena, stop: &AtomicBool) {
+        let mut players = self.players;
         while !stop.load(Ordering::Relaxed) {
             // One game that fails, say because the disk is full for a while, is no reason to end the show.
             if let Err(error) = self.game(arena, players, stop).or_else(|error| unless_stopped(error, stop)) {
@@ -83,9 +79,9 @@ impl Exhibit {
     }
 
     fn game(&self, arena: &Arena, players: [&'static Player; 2], stop: &AtomicBool) -> Result<(), CallError> {
-        let options: Option<Map<String, Value>> = (self.options)().as_object().cloned();
+        let options: Option<Map<String, Value>> = (self.exhibit.options)().as_object().cloned();
         let session: Session = arena.create(self.challenge, options.as_ref())?.read()?;
-        let manner = Manner { pace: self.pace, stop };
+        let manner = Manner { pace: self.exhibit.pace, stop };
         thread::scope(|scope| {
             let seats: Vec<_> = (session.invites.iter().zip(players))
                 .map(|(invite, player)| scope.spawn(|| table::play(&arena.own_connection(), player, invite, manner)))

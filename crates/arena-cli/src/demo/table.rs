@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_games::bots::{Mind, Player};
 use serde::Deserialize;
 
-use super::players::{Mind, Player};
 use super::seat::{Messages, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::play::Said;

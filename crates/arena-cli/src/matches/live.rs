@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use arena_match::{Disqualified, Glance, Seat, Watch};
 use serde_json::Value;
 
-use crate::boards::row::{Ink, Row};
-use crate::boards::{Entry, Room, Stage};
+use crate::boards::{Entry, picture};
 use crate::terminal::{Screen, room};
+use arena_games::board::row::{Ink, Row};
+use arena_games::board::{Room, Stage};
 
 /// Between two pictures.
 const REST: Duration = Duration::from_millis(50);
@@ -197,7 +198,7 @@ impl Scene {
         if let Some(waited) = self.waited {
             title.text(Ink::Faint, &format!(", waiting for {:.1} s", waited.as_secs_f64()));
         }
-        stage.picture(title, &self.states, &self.entries, room)
+        picture(stage, title, &self.states, &self.entries, room)
     }
 }
 

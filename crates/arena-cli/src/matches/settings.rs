@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use arena_games::board::Stage;
 use arena_match::{Agent, Confinement, Launcher, Limits, SandboxMode};
 use arena_model::{GameType, Seed, Setup};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Sandbox, SandboxArgs};
-use crate::boards::Stage;
+use crate::boards::stage_of_game;
 use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::scripts;
@@ -20,8 +21,8 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     if let Some(game) = scripts::find_game(name) {
         return game;
     }
-    arena_catalogue::game(name).ok_or_else(|| {
-        let names: Vec<&str> = arena_catalogue::games().map(|game| game.name).collect();
+    arena_games::game(name).ok_or_else(|| {
+        let names: Vec<&str> = arena_games::games().map(|game| game.name).collect();
         Failure::new(Exit::Usage, format_args!("there is no game `{name}`; there are {}", names.join(", ")))
     })
 }
@@ -85,7 +86,7 @@ pub fn stage(
     agents: usize,
     seed: &Seed,
 ) -> Result<Stage, Failure> {
-    start(game, options, agents, seed).map(|game| Stage::of_game(&*game, seed, agents))
+    start(game, options, agents, seed).map(|game| stage_of_game(&*game, seed, agents))
 }
 
 /// What is told of a game: its name, seats and limits, and each option with its usual value.

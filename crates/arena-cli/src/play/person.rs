@@ -14,11 +14,12 @@ use super::game::{Said, out_sentence};
 use super::news::{Inbox, Message, News, Next};
 use super::seat::{Refusal, Seat};
 use super::typed::Typed;
-use crate::boards::row::{Ink, Row};
-use crate::boards::{Entry, Stage};
+use crate::boards::{Entry, picture};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, guarded, print, printable, utc};
 use crate::terminal::{can_draw, has_colours, room};
+use arena_games::board::Stage;
+use arena_games::board::row::{Ink, Row};
 
 /// What stands in front of what one types.
 const PROMPT: &str = "> ";
@@ -158,7 +159,7 @@ impl Game {
         let epoch = state.get("epoch").unwrap_or(&Value::Null);
         title.text(Ink::Strong, &format!("epoch {epoch}")).text(Ink::Plain, turn);
         let room = room();
-        let rows = stage.picture(title, &[state.into()], &entries, room);
+        let rows = picture(&stage, title, &[state.into()], &entries, room);
         let mut text = String::new();
         for row in rows {
             row.write(room.columns, has_colours() && std::io::stdout().is_terminal(), &mut text);

@@ -267,7 +267,7 @@ fn first_by_result(ranks: &[u32], result: Option<&str>) -> Option<usize> {
 fn white(game: &str, options: &Map<String, Value>, seed: &str) -> Option<usize> {
     let seed = Seed::from_revealed(seed)?;
     let setup = Setup { agents: agent_ids(&seed, 2), seed };
-    let game = arena_catalogue::game(game)?.start(options, setup).ok()?;
+    let game = arena_games::game(game)?.start(options, setup).ok()?;
     (0..2).find(|seat| game.side(Seat(*seat)) == Some("WHITE"))
 }
 

@@ -43,7 +43,7 @@ pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
     })?;
     write(&folder.join(INDEX), |to| to.write_all(&entries))?;
     write(&folder.join(SUMMARY), |to| serde_json::to_writer(to, &summary).map_err(io::Error::from))?;
-    for asset in ASSETS {
+    for asset in &*ASSETS {
         let path = folder.join(ASSETS_FOLDER).join(asset.path);
         make(path.parent().expect("it was joined to a folder"))?;
         write(&path, |to| to.write_all(asset.text.as_bytes()))?;

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 
 use super::{bad, open};
 use crate::args::ShowArgs;
-use crate::boards::row::{Ink, Row, number};
-use crate::boards::{Entry, Room, Stage, read_states};
+use crate::boards::{Entry, picture, read_states, stage_of_replay};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Style, Table, print, printable};
 use crate::terminal::{self, Screen, can_draw};
+use arena_games::board::row::{Ink, Row, number};
+use arena_games::board::{Room, Stage};
 
 /// More sentences than these about what went wrong are only counted.
 const SENTENCES: usize = 12;
@@ -145,7 +146,7 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
         return print(&json!({"header": header, "result": result}).to_string());
     }
     story.parse();
-    let stage = Stage::of_replay(&header);
+    let stage = stage_of_replay(&header);
     let mut told = format!("{}, {} epochs, seed {}\n", header.game, story.epochs, header.seed);
     told += &other_rules(&header);
     if !header.options.is_empty() {
@@ -185,7 +186,7 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
 
 /// Says of a replay by other rules than this program's that it is one.
 fn other_rules(header: &HeaderLine) -> String {
-    match arena_catalogue::game(&header.game) {
+    match arena_games::game(&header.game) {
         Some(game) if header.script.is_none() && game.rules_version != header.rules_version => {
             let (version, found) = (header.rules_version, game.rules_version);
             format!("played by version {version} of the rules; this program plays by version {found}\n")
@@ -235,7 +236,7 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
         for sentence in &story.sentences {
             told += &format!("{sentence}\n");
         }
-        let picture = picture(&Stage::of_replay(&header), &header, &story, page());
+        let picture = picture_of(&stage_of_replay(&header), &header, &story, page());
         return print((render(&picture) + &printable(&told)).trim_end());
     }
 }
@@ -296,12 +297,12 @@ fn play(
         return Err(Failure::new(Exit::Usage, "--play needs a terminal to draw on"));
     }
     let header = replay.header.clone();
-    let stage = Stage::of_replay(&header);
+    let stage = stage_of_replay(&header);
     let (mut story, mut screen) = (Story::new(&header), Screen::new());
     let mut drawn: Option<Instant> = None;
     let mut draw = |story: &mut Story| {
         story.parse();
-        match screen.draw(&picture(&stage, &header, story, terminal::room())) {
+        match screen.draw(&picture_of(&stage, &header, story, terminal::room())) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 Err(Failure::new(Exit::Internal, format_args!("can't write to stdout: {error}")))
             }
@@ -340,10 +341,10 @@ fn play(
     }
 }
 
-fn picture(stage: &Stage, header: &HeaderLine, story: &Story, room: Room) -> Vec<Row> {
+fn picture_of(stage: &Stage, header: &HeaderLine, story: &Story, room: Room) -> Vec<Row> {
     let mut title = Row::default();
     title.text(Ink::Strong, &header.game).text(Ink::Plain, &format!(", epoch {}", story.epochs));
-    stage.picture(title, &story.states, &story.entries(header), room)
+    picture(stage, title, &story.states, &story.entries(header), room)
 }
 
 /// The room for what is printed once: a terminal scrolls, so its height is no limit.

@@ -58,7 +58,7 @@ fn verify(file: &Path, scripts: &[&'static GameType]) -> Result<Verified, Failur
         // Of several versions of one challenge, the one that it was played by.
         let is_same = |game: &&&GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
         let mut named = scripts.iter().filter(|game| game.name == header.game);
-        named.clone().find(is_same).or_else(|| named.next()).copied().or_else(|| arena_catalogue::game(&header.game))
+        named.clone().find(is_same).or_else(|| named.next()).copied().or_else(|| arena_games::game(&header.game))
     };
     arena_match::verify_by(open_file(file)?, find).map_err(|error| match error {
         ReplayError::NoScript { .. } => {

@@ -6,8 +6,8 @@ mod nodes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arena_challenges::builtin;
 use arena_engine::{Act, Create, Engine, Join, Limits};
+use arena_games::challenge as builtin;
 use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Party, Patience, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
 use arena_testkit::Lab;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arena_challenges::builtin;
 use arena_engine::{
     Act, Administrator, Chat, Create, Engine, EngineError, Join, NatsUrl, Once, Posted, Respond, Subscription, Written,
 };
+use arena_games::challenge as builtin;
 use arena_model::{
     Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
 };

@@ -785,7 +785,7 @@ fn only_who_is_to_move_is_asked() {
 #[test]
 fn in_a_world_of_its_own_each_agent_sees_itself_alone() {
     let told = Arena::new(LONG, json!({"n_epochs": 2})).seat(says(1)).seat(says(2));
-    let told = told.play_game(arena_catalogue::game("cherry_picker").unwrap());
+    let told = told.play_game(arena_games::game("cherry_picker").unwrap());
     for (seat, id) in ["a", "b"].into_iter().enumerate() {
         let states: Vec<Value> = told.heard[seat].iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let owners: Vec<&Value> = (states.iter().filter_map(|message| message["world_state"]["bases"].as_array()))
@@ -799,7 +799,7 @@ fn in_a_world_of_its_own_each_agent_sees_itself_alone() {
 #[test]
 fn in_a_world_of_its_own_the_last_one_plays_on() {
     let leaves = || each(|wire, _| wire.output = File::open("/dev/null").unwrap());
-    let play = |arena: Arena| arena.play_game(arena_catalogue::game("cherry_picker").unwrap());
+    let play = |arena: Arena| arena.play_game(arena_games::game("cherry_picker").unwrap());
     let arena = || Arena::new(LONG, json!({"n_epochs": 4}));
     let told = play(arena().seat(leaves()).seat(says(1)));
     expect![[r#"

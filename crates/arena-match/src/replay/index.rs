@@ -5,10 +5,10 @@
 //! each frame and one more for the end: six bytes of offset (little-endian), a zero, and a byte of [`marks`](Summary::marks). The entry of
 //! a frame and the next one bound its line, so a reader needs sixteen bytes of the index and one line of the replay, wherever it looks.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use serde::{Deserialize, Serialize};
+use arena_games::ReadScores;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::read::{EpochLine, Line, Replay, ReplayError, ResultPart};
@@ -76,7 +76,7 @@ pub struct DisqualifiedIn {
 pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, ReplayError> {
     let mut replay = Replay::open(from)?;
     let ids: Vec<String> = replay.header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
-    let tells_scores = tells_scores(&replay.header.game);
+    let read_scores = arena_games::find(&replay.header.game).and_then(|playable| playable.kit.scores);
     let sides = replay.header.sides().into_iter().map(|side| side.map(str::to_owned)).collect();
     let mut stretches = Stretches { each: 1, frames: 0, list: Vec::new() };
     let mut summary = Summary {
@@ -122,10 +122,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
             }
         };
         write_entry(entries, summary.bytes, marks)?;
-        let scores = || match tells_scores {
-            true => scores(&ids, one.as_deref(), each.as_deref()),
-            false => Vec::new(),
-        };
+        let scores = || read_scores.map_or_else(Vec::new, |read| scores(read, &ids, one.as_deref(), each.as_deref()));
         stretches.add(marks, scores);
         summary.frames += 1;
         summary.bytes = replay.end();
@@ -134,7 +131,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
     entries.flush().map_err(ReplayError::Write)?;
     summary.stretch = stretches.each;
     summary.marks = stretches.list.iter().map(|stretch| stretch.marks).collect();
-    if tells_scores {
+    if read_scores.is_some() {
         let of_seat = |seat: usize| stretches.list.iter().map(|stretch| stretch.scores[seat]).collect();
         summary.scores = (0..ids.len()).map(of_seat).collect();
     }
@@ -204,38 +201,13 @@ impl Stretches {
     }
 }
 
-/// Whether the states of a game tell its scores.
-fn tells_scores(game: &str) -> bool {
-    matches!(game, "snake" | "food_catcher" | "cherry_picker")
-}
-
-/// The part of a state that scores are read from.
-#[derive(Deserialize)]
-struct Scored {
-    /// In snake: by agent.
-    #[serde(default)]
-    score: BTreeMap<String, f64>,
-    /// In the games of foraging: food in one's own bases is the score.
-    bases: Option<Vec<Base>>,
-}
-
-#[derive(Deserialize)]
-struct Base {
-    owner_id: String,
-    food: f64,
-}
-
-/// The scores that a state tells, by seat.
-fn scores(ids: &[String], one: Option<&RawValue>, each: Option<&RawValue>) -> Vec<Option<f64>> {
-    let of = |state: &Scored, id: &String| match &state.bases {
-        Some(bases) => Some(bases.iter().filter(|base| base.owner_id == *id).map(|base| base.food).sum()),
-        None => state.score.get(id).copied(),
-    };
-    if let Some(state) = one.and_then(|state| serde_json::from_str::<Scored>(state.get()).ok()) {
-        return ids.iter().map(|id| of(&state, id)).collect();
+/// The scores that a frame's states contain, by seat: `read` takes one state of all, or the world of each seat.
+fn scores(read: ReadScores, ids: &[String], one: Option<&RawValue>, each: Option<&RawValue>) -> Vec<Option<f64>> {
+    if let Some(scores) = one.and_then(|state| read(state.get(), ids)) {
+        return scores;
     }
     let worlds = each.and_then(|worlds| serde_json::from_str::<Vec<&RawValue>>(worlds.get()).ok()).unwrap_or_default();
-    let score = |(seat, id): (usize, &String)| of(&serde_json::from_str(worlds.get(seat)?.get()).ok()?, id);
+    let score = |(seat, id): (usize, &String)| read(worlds.get(seat)?.get(), std::slice::from_ref(id))?.pop()?;
     ids.iter().enumerate().map(score).collect()
 }
 

@@ -65,7 +65,7 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
 fn white<R: BufRead>(replay: &Replay<R>) -> Result<usize, ReplayError> {
     let header = &replay.header;
     let wrong = |what: String| ReplayError::Line { line: 1, what };
-    let game = arena_catalogue::game(&header.game).ok_or_else(|| wrong("there is no chess".to_owned()))?;
+    let game = arena_games::game(&header.game).ok_or_else(|| wrong("there is no chess".to_owned()))?;
     let seed =
         Seed::from_revealed(&header.seed).ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
     let agents = replay.agent_ids()?;

@@ -110,7 +110,7 @@ impl HeaderLine {
         let game = || {
             let agents = self.agents.iter().map(|agent| agent.agent_id.parse()).collect::<Result<_, _>>().ok()?;
             let seed = Seed::from_revealed(&self.seed)?;
-            arena_catalogue::game(&self.game)?.start(&self.options, Setup { seed, agents }).ok()
+            arena_games::game(&self.game)?.start(&self.options, Setup { seed, agents }).ok()
         };
         match game() {
             Some(game) => (0..self.agents.len()).map(|seat| game.side(Seat(seat))).collect(),

@@ -24,10 +24,8 @@ fn record(
     let Value::Object(options) = options else { panic!("options are an object") };
     let seed = Seed::from_number(seed);
     let ids = agent_ids(&seed, 2);
-    let mut game = arena_catalogue::game(game)
-        .unwrap()
-        .start(&options, Setup { seed: seed.clone(), agents: ids.clone() })
-        .unwrap();
+    let mut game =
+        arena_games::game(game).unwrap().start(&options, Setup { seed: seed.clone(), agents: ids.clone() }).unwrap();
     let config = config(&*game, LIMITS);
     let (game_type, mut out) = (game.game_type(), Vec::new());
     let mut recorder = Recorder::new(&mut out);

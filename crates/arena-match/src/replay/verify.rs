@@ -34,7 +34,7 @@ pub struct Verified {
 /// The first line that differs from the rules. [`ReplayError::OtherRules`] if it was played by another
 /// version of the rules, and nothing else in it is wrong.
 pub fn verify(from: impl BufRead) -> Result<Verified, ReplayError> {
-    verify_by(from, |header| arena_catalogue::game(&header.game))
+    verify_by(from, |header| arena_games::game(&header.game))
 }
 
 /// The same, with the game that `find` has for a replay: for rules that aren't built in.
@@ -178,7 +178,7 @@ pub struct Account {
 pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
     let mut hash = Sha256::new();
     let (mut out, mut faults, mut result): (Vec<Disqualified>, Vec<usize>, _) = (Vec::new(), Vec::new(), None);
-    let builtin = |header: &HeaderLine| arena_catalogue::game(&header.game);
+    let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
     let (header, _, challenge_scores) = verify_each(from, builtin, |header, game, line| match line {
         Line::Epoch(epoch) => {

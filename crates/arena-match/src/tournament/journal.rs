@@ -297,7 +297,7 @@ mod tests {
         let seed = Seed::from_number(5);
         let shape =
             Shape { format: Format::RoundRobin, agents: 2, rounds: 1, seats: 2, paired: true, stop: None, seed };
-        let game = arena_catalogue::game("snake").unwrap();
+        let game = arena_games::game("snake").unwrap();
         Plan::new(game, vec![entrant("a"), entrant("b")], &shape)
     }
 

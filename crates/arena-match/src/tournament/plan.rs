@@ -290,7 +290,7 @@ impl Plan {
     /// When there is none of this name, or its rules are a script that nobody has loaded (see [`Plan::set_rules`]).
     pub fn game(&self) -> Result<&'static GameType, PlanError> {
         match (&self.script, self.rules.0) {
-            (None, _) => arena_catalogue::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone())),
+            (None, _) => arena_games::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone())),
             (Some(_), Some(game)) => Ok(game),
             (Some(ScriptPart { folder, .. }), None) => {
                 Err(PlanError::NotLoaded { game: self.game.clone(), folder: folder.clone() })

@@ -261,7 +261,7 @@ mod tests {
         };
         let seed = Seed::from_number(5);
         let shape = Shape { format: Format::Swiss, agents: 4, rounds: 3, seats: 2, paired: false, stop: None, seed };
-        let game = arena_catalogue::game("snake").unwrap();
+        let game = arena_games::game("snake").unwrap();
         Record::new(Plan::new(game, ["a", "b", "c", "d"].map(entrant).to_vec(), &shape)).unwrap()
     }
 

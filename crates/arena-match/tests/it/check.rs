@@ -62,7 +62,7 @@ pub const BESIDE_THE_POINT: [&str; 3] =
 /// The findings of a check in food_catcher, with the last line of the log; but not those that are beside the point.
 #[track_caller]
 fn finds(replacements: &[(&str, &str)], expected: Expect) {
-    let game = arena_catalogue::game("food_catcher").unwrap();
+    let game = arena_games::game("food_catcher").unwrap();
     let checked = checked(replacements, &[game]);
     let mut told = String::new();
     for finding in
@@ -85,7 +85,7 @@ fn finds(replacements: &[(&str, &str)], expected: Expect) {
 
 #[test]
 fn a_good_agent_is_fine() {
-    let games: Vec<&GameType> = arena_catalogue::games().collect();
+    let games: Vec<&GameType> = arena_games::games().collect();
     let checked = checked(&[], &games);
     assert!(checked.is_fine, "{checked:#?}");
     let plays: Vec<&str> = checked.games.iter().filter(|(_, found)| found.plays).map(|(name, _)| *name).collect();
@@ -288,7 +288,7 @@ fn ends() {
 
 #[test]
 fn agents_that_read_the_top_level_are_told_of_the_dialect() {
-    let game = arena_catalogue::game("food_catcher").unwrap();
+    let game = arena_games::game("food_catcher").unwrap();
     let checked = checked(&[(r#"message.get("world_state")"#, r#"message if "epoch" in message else None"#)], &[game]);
     assert!(checked.is_fine, "{checked:#?}");
     let is_slow = |finding: &&Finding| BESIDE_THE_POINT[1..].iter().any(|known| finding.what.starts_with(known));
@@ -299,7 +299,7 @@ fn agents_that_read_the_top_level_are_told_of_the_dialect() {
 
 #[test]
 fn a_manifest_that_says_another_place_is_wrong() {
-    let game = arena_catalogue::game("food_catcher").unwrap();
+    let game = arena_games::game("food_catcher").unwrap();
     let kit = agent::Agent::python(CONFINED[0], GOOD);
     let mut agent = Agent::find(kit.spec.program.to_str().unwrap(), "/usr/bin:/bin").unwrap();
     agent.dialect = Dialect::Flat;
@@ -316,7 +316,7 @@ fn a_manifest_that_says_another_place_is_wrong() {
 
 #[test]
 fn slow_agents_are_told_of_the_limit() {
-    let game = arena_catalogue::game("food_catcher").unwrap();
+    let game = arena_games::game("food_catcher").unwrap();
     let checked = checked(&[("def act(state):\n", "def act(state):\n    time.sleep(0.12)\n")], &[game]);
     // A busy machine may make it too slow altogether.
     let slow = ["is close to the limit", "takes too long", "is too slow"];
@@ -328,7 +328,7 @@ fn slow_agents_are_told_of_the_limit() {
 fn an_agent_that_cannot_start_is_told_why() {
     let kit = agent::Agent::with_text(CONFINED[0], "#!/nowhere/python\n");
     let agent = Agent::find(kit.spec.program.to_str().unwrap(), "/usr/bin:/bin").unwrap();
-    let checked = checked_in(&agent, &kit, &[arena_catalogue::game("snake").unwrap()]);
+    let checked = checked_in(&agent, &kit, &[arena_games::game("snake").unwrap()]);
     assert_eq!(checked.findings.len(), 1, "{checked:#?}");
     assert!(checked.findings[0].what.contains("asks for the interpreter /nowhere/python"), "{checked:#?}");
     assert!(!checked.is_fine);

@@ -107,7 +107,7 @@ fn play_at(address: &str, public_only: bool) -> Contest {
         public_only,
     };
     let plan = Plan {
-        game: arena_catalogue::game("cherry_picker").unwrap(),
+        game: arena_games::game("cherry_picker").unwrap(),
         options: &options,
         seed: Seed::from_number(1),
         limits: TimeLimits { step_ms: 2000, bank_ms: 0 },
@@ -343,7 +343,7 @@ fn servers_can_be_checked() {
         private: Vec::new(),
         public_only: false,
     };
-    let games = [arena_catalogue::game("food_catcher").unwrap()];
+    let games = [arena_games::game("food_catcher").unwrap()];
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(1), confinement: &confinement };
     let checked = check(plan, &AtomicBool::new(false)).unwrap();
     let told: Vec<String> = checked

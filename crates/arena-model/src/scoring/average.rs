@@ -1,10 +1,7 @@
 //! `average`: the mean of a player's scores.
 
 use super::measure::Measure;
-use super::{GameResult, Metric, MetricFormat, MetricKind, Strategy};
-use crate::Seat;
-
-pub(super) struct Average;
+use super::{Metric, MetricFormat, MetricKind, Strategy};
 
 /// What most challenges score with: 1 for success, -1 for failure.
 const USUAL: MetricKind = MetricKind::Mean { low: -1.0, high: 1.0 };
@@ -21,20 +18,16 @@ pub fn mean_score(values: &[f64]) -> Option<(f64, [f64; 2])> {
     Some((measure.value(games), interval))
 }
 
-impl Strategy for Average {
-    fn name(&self) -> &'static str {
-        "average"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &[
-            Metric { key: "average:security", label: "Security", kind: USUAL, format: MetricFormat::Number },
-            Metric { key: "average:utility", label: "Utility", kind: USUAL, format: MetricFormat::Number },
-        ]
-    }
-
-    fn observe(&self, result: &GameResult<'_>, seat: Seat) -> Vec<f64> {
+/// The strategy.
+pub(super) const AVERAGE: Strategy = Strategy {
+    name: "average",
+    metrics: &[
+        Metric { key: "average:security", label: "Security", kind: USUAL, format: MetricFormat::Number },
+        Metric { key: "average:utility", label: "Utility", kind: USUAL, format: MetricFormat::Number },
+    ],
+    needs_known_players: false,
+    observe: |result, seat| {
         let score = result.scores[seat.0];
         vec![score.security, score.utility]
-    }
-}
+    },
+};

@@ -21,14 +21,14 @@ pub(super) const METRICS: &[Metric] = &[
 pub(super) fn source(name: &str) -> Result<&'static str, ScoringError> {
     let strategy = find(name).ok_or_else(|| ScoringError::Unknown(name.to_owned()))?;
     let averages = |kind: MetricKind| matches!(kind, MetricKind::Mean { .. });
-    match strategy.metrics() {
+    match strategy.metrics {
         [security, utility, ..]
             if security.key.ends_with(":security")
                 && utility.key.ends_with(":utility")
                 && averages(security.kind)
                 && averages(utility.kind) =>
         {
-            Ok(strategy.name())
+            Ok(strategy.name)
         }
         _ => Err(ScoringError::NoSource(name.to_owned())),
     }
@@ -47,7 +47,7 @@ pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &Sta
         return None;
     }
     let (mut metrics, mut intervals) = (BTreeMap::new(), BTreeMap::new());
-    for (own, source) in METRICS.iter().zip(strategy.metrics()) {
+    for (own, source) in METRICS.iter().zip(strategy.metrics) {
         let averages = || entries.iter().map(|entry| (entry.metrics[source.key], entry.intervals[source.key]));
         let mean = averages().map(|(value, _)| value).sum::<f64>() / entries.len() as f64;
         metrics.insert(own.key, mean);

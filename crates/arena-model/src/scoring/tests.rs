@@ -222,7 +222,7 @@ fn what_does_not_exist_is_named() {
         let own = [own.to_owned()];
         Scoring::new(&[default.to_owned()], [("psi", &own[..])], global, source).expect_err("a mistake").to_string()
     };
-    let there_are = "average, win-rate, red-team, consecutive";
+    let there_are = strategies().iter().map(|strategy| strategy.name).collect::<Vec<_>>().join(", ");
     assert_eq!(error("averge", "win-rate", None, None), format!("no such strategy: averge; there are: {there_are}"));
     assert_eq!(error("average", "wins", None, None), format!("no such strategy: wins; there are: {there_are}"));
     assert_eq!(
@@ -255,7 +255,7 @@ fn a_standing_survives_being_stored() {
 #[test]
 fn a_challenge_that_the_settings_do_not_name_is_scored_by_what_is_for_every_challenge() {
     let scoring = all();
-    let names = |challenge: &str| scoring.strategies(challenge).map(|strategy| strategy.name()).collect::<Vec<_>>();
+    let names = |challenge: &str| scoring.strategies(challenge).map(|strategy| strategy.name).collect::<Vec<_>>();
     assert_eq!(names("a-folder"), ["average"]);
     assert_eq!(names("chess"), ["average"]);
     let played = [Played("a-folder", &["ada", "bob"], &[(1.0, 1.0), (0.0, 0.0)], &[])];

@@ -1,9 +1,6 @@
 //! `win-rate`: the share of a player's games with a score of 1 or more.
 
-use super::{GameResult, Metric, MetricFormat, MetricKind, Strategy};
-use crate::Seat;
-
-pub(super) struct WinRate;
+use super::{Metric, MetricFormat, MetricKind, Strategy};
 
 const SHARE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 
@@ -12,20 +9,16 @@ pub(super) fn is_won(score: f64) -> bool {
     score >= 1.0
 }
 
-impl Strategy for WinRate {
-    fn name(&self) -> &'static str {
-        "win-rate"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &[
-            Metric { key: "win-rate:security", label: "Security wins", kind: SHARE, format: MetricFormat::Percent },
-            Metric { key: "win-rate:utility", label: "Utility wins", kind: SHARE, format: MetricFormat::Percent },
-        ]
-    }
-
-    fn observe(&self, result: &GameResult<'_>, seat: Seat) -> Vec<f64> {
+/// The strategy.
+pub(super) const WIN_RATE: Strategy = Strategy {
+    name: "win-rate",
+    metrics: &[
+        Metric { key: "win-rate:security", label: "Security wins", kind: SHARE, format: MetricFormat::Percent },
+        Metric { key: "win-rate:utility", label: "Utility wins", kind: SHARE, format: MetricFormat::Percent },
+    ],
+    needs_known_players: false,
+    observe: |result, seat| {
         let score = result.scores[seat.0];
         [score.security, score.utility].map(|score| f64::from(is_won(score))).to_vec()
-    }
-}
+    },
+};

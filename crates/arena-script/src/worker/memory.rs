@@ -1,8 +1,5 @@
-//! The memory in which the engine lives: all of it can be put back, byte by byte, to what it was when an image of it was taken. What a
-//! call leaves behind is gone then, whatever it is, without anybody having to look for it.
-//!
-//! It is the only file of the workspace that is trusted with more than the compiler can check: a C library is lent its memory here. It
-//! runs in the worker alone, which can compute and answer and nothing else.
+//! The memory of the engine: all of it can be put back, byte by byte, to an earlier image, so that a call leaves nothing behind. A C
+//! library is lent this memory, which needs unsafe code; it runs in the worker alone (docs/decisions/0064).
 #![expect(unsafe_code, reason = "the engine takes its memory by pointers")]
 
 use std::io;

@@ -1,8 +1,5 @@
-//! Tool calls that are plainly as the protocol wants them, answered where they come in.
-//!
-//! The SDK's transport runs several tasks for each request, which wake other threads, and keeps them while a call waits: a
-//! call costs four times its REST call that way. So calls that leave nothing to be desired don't take that way. All others
-//! do: what is wrong with them, and how to say so, is the SDK's to know.
+//! Tool calls in plain order, answered where they come in, since the SDK's transport costs four times a REST call. The SDK answers all
+//! unusual and wrong calls (docs/decisions/0038).
 
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::Response;

@@ -1,5 +1,6 @@
 //! Parameters that many routes have.
 
+use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
 use utoipa::PartialSchema;
 use utoipa::openapi::Required;
@@ -9,32 +10,60 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::Mode;
 use super::refine::MODE;
+use crate::fields::{Lenient, Whole};
 use crate::request::UNGUESSABLE;
 
 /// `limit` and `offset` of a list.
-#[derive(IntoParams)]
+#[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "`Query::page` reads them; this is their description")]
 pub(crate) struct Paging {
     /// Most items in the answer. More than 100 is 100; what isn't a whole number from 1 on is the route's default.
-    #[param(minimum = 1, example = 10)]
-    limit: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 1, example = 10)]
+    limit: Lenient<Whole<1>>,
     /// Items to pass over. What isn't a whole number from 0 on is 0; what is more than the most is the most.
-    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
-    offset: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
+    offset: Offset,
+}
+
+impl Paging {
+    /// `offset` and `limit` of a page.
+    pub(crate) fn page(self, default_limit: usize) -> (u64, usize) {
+        (self.offset.0, self.limit.known().map_or(default_limit, |Whole(limit)| limit.min(100) as usize))
+    }
 }
 
 /// `limit` and `offset` of a list that is whole unless a limit is given.
-#[derive(IntoParams)]
+#[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "`Query::window` reads them; this is their description")]
 pub(crate) struct Part {
     /// Most items in the answer. All, if it isn't there or isn't a whole number from 1 on.
-    #[param(minimum = 1, example = 10)]
-    limit: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 1, example = 10)]
+    limit: Lenient<Whole<1>>,
     /// Items to pass over. What isn't a whole number from 0 on is 0; what is more than the most is the most.
-    #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
-    offset: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
+    offset: Offset,
+}
+
+impl Part {
+    /// `offset` and `limit`, if there is one.
+    pub(crate) fn window(self) -> (u64, Option<u64>) {
+        (self.offset.0, self.limit.known().map(|Whole(limit)| limit))
+    }
+}
+
+/// Most items that are passed over: a number that programs in every language can hold.
+const MOST_OFFSET: u64 = (1 << 53) - 1;
+
+/// A number of items. One that is too large for a number is behind the end of every list, too.
+struct Offset(u64);
+
+impl<'de> Deserialize<'de> for Offset {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Offset, D::Error> {
+        let text: Option<String> = Option::deserialize(field)?;
+        let is_number = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let most = |digits: String| digits.parse().map_or(MOST_OFFSET, |offset: u64| offset.min(MOST_OFFSET));
+        Ok(Offset(text.filter(is_number).map_or(0, most)))
+    }
 }
 
 /// `from`, which says who asks, where a name will do.

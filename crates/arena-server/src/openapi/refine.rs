@@ -1,7 +1,7 @@
 //! From what handlers say of themselves to what is true of a server: leaves out what isn't there in its mode, and adds what
 //! follows for an operation from its having a body, a key or an `Idempotency-Key`. Works on the document as JSON.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
@@ -25,18 +25,19 @@ const OWNER: &str = "ownerKey";
 /// Groups whose routes don't pass the edge (`request.rs`), so that nothing is added to what they say themselves.
 const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
 
-/// Where an operation speaks of a body that `Fields` reads.
+/// Where an operation speaks of a body that `Post` reads.
 const JSON_BODY: &str = "/requestBody/content/application~1json";
 
 /// Makes the document true of a server in this mode.
 pub(super) fn refine(document: &mut Value, mode: Mode) {
     keep_mode(document, mode);
-    let mut bodies = BTreeSet::new();
+    let mut bodies = BTreeMap::new();
     if let Some(paths) = document["paths"].as_object_mut() {
         for (path, item) in paths {
             for (method, operation) in item.as_object_mut().into_iter().flatten() {
+                let from = sender(operation);
                 refine_operation(path, method, operation, mode);
-                bodies.extend(body_of(operation));
+                bodies.extend(body_of(operation).map(|name| (name, from)));
             }
         }
     }
@@ -165,10 +166,27 @@ fn body_of(operation: &mut Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Says of bodies that fields which aren't described are ignored.
-fn open_bodies(document: &mut Value, names: impl IntoIterator<Item = String>) {
-    for name in names {
+/// The `from` in the body of an operation that has it in its query as well.
+fn sender(operation: &Value) -> Option<Value> {
+    let parameters = operation["parameters"].as_array()?;
+    parameters.iter().find(|parameter| parameter["name"] == "from")?;
+    Some(match shows(operation, BY_HEADER) {
+        true => json!({
+            "type": "string",
+            "description": "The player's invite, unless the query has it.",
+            "example": "inv_018f6b2e-0000-7000-8000-00000000abcd",
+        }),
+        false => json!({ "type": "string", "description": "Who asks, unless the query has it." }),
+    })
+}
+
+/// Says of bodies who sends them, and that fields which aren't described are ignored.
+fn open_bodies(document: &mut Value, bodies: BTreeMap<String, Option<Value>>) {
+    for (name, from) in bodies {
         let schema = &mut document["components"]["schemas"][name];
+        if let Some(from) = from {
+            schema["properties"]["from"] = from;
+        }
         if schema["type"] == "object" {
             schema["additionalProperties"] = json!(true);
         }

@@ -2,39 +2,36 @@
 
 use arena_engine::{Act, EngineError, Written};
 use axum::extract::State;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::json;
+use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
+use crate::fields::{Content, Filled};
 use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
 /// What a player does.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct Action {
     /// The session.
-    #[schema(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
-    challenge_id: String,
+    #[schema(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    challenge_id: Filled,
+    /// What the method's description asks for.
+    #[schema(value_type = String, example = "142, 377")]
+    content: Content,
     /// The name of one of the `methods` of the challenge type.
     #[schema(example = "guess")]
     message_type: Option<String>,
-    /// What the method's description asks for.
-    #[schema(example = "142, 377")]
-    content: String,
-    /// The player's invite, unless the query has it.
-    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd", extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
 }
 
 /// The action was taken.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "ok": "Message sent" }))]
-#[expect(dead_code, reason = "written by hand; this is its description")]
 struct Acted {
-    ok: String,
+    ok: &'static str,
 }
 
 /// Act in a session.
@@ -56,16 +53,13 @@ struct Acted {
             `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let fields = request.fields()?;
-    let session = fields.filled("challengeId")?;
-    let content = fields.content(arena.settings.limits.message_bytes)?.to_owned();
-    let method = fields.find_text("messageType")?.map(str::to_owned);
+    let Action { challenge_id, content: Content(content), message_type: method } = request.body()?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
     arena.rates.admit_writer(request.address, &from)?;
     // Some clients name the session by its operator's channel.
-    let session = session.strip_prefix("challenge_").unwrap_or(session);
+    let session = challenge_id.strip_prefix("challenge_").unwrap_or(&challenge_id);
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
-    let respond = Box::new(|_: &Written<'_>| r#"{"ok":"Message sent"}"#.to_owned());
+    let respond = Box::new(|_: &Written<'_>| to_text(&Acted { ok: "Message sent" }));
     Ok(json(arena.engine.act(Act { session, from, method, content }, request.once_by(&caller), respond).await?))
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -10,9 +10,10 @@ use crate::answer::{json as answer, json_with, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::{Filled, Said, Terms};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
-use crate::request::{Fields, Get, Upload};
+use crate::request::{Get, Upload, invalid_json, parse_object};
 use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Refusal, Source, Tournaments, Uploaders};
 
 /// A bot.
@@ -98,16 +99,27 @@ struct AgentPage {
 }
 
 /// A bot that is somebody's server.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(as = AgentByUrl)]
-#[expect(dead_code, reason = "read by hand; this is its description")]
 struct ByUrl {
     /// Where messages are posted to.
-    #[schema(min_length = 8, max_length = 2000, example = "https://agent.example/play")]
-    url: String,
+    #[schema(value_type = String, min_length = 8, max_length = 2000, example = "https://agent.example/play")]
+    url: Filled,
     /// What it is called; its host and path, if nothing is said.
     #[schema(required = false, min_length = 1, max_length = 64)]
     name: Option<String>,
+}
+
+/// What an uploaded bot is called.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Names {
+    /// What the bot is called; as its manifest, folder or file, if nothing is said.
+    #[param(min_length = 1, max_length = 64, example = "bot")]
+    name: Option<String>,
+    /// What a single file is called. Its ending says what runs it.
+    #[param(example = "agent.py")]
+    filename: Option<String>,
 }
 
 /// Keep a bot, for it to take part in tournaments.
@@ -115,10 +127,7 @@ struct ByUrl {
 /// The body is a tar.gz of a folder with a file `agent`, `agent.py` or `agent.js` in it, or a single file that is called
 /// `filename`; or, as JSON, where a server is. It is run in a sandbox without network, or not at all.
 #[utoipa::path(post, path = "/api/agents", tag = "tournaments", security((), ("administratorToken" = [])),
-    params(("name" = Option<String>, Query, min_length = 1, max_length = 64, example = "bot",
-            description = "What the bot is called; as its manifest, folder or file, if nothing is said."),
-        ("filename" = Option<String>, Query, example = "agent.py", description = "What a single file is called. Its ending says what runs it."),
-        CreationKey),
+    params(Names, CreationKey),
     request_body(content((ByUrl = "application/json"), (String = "application/octet-stream"))),
     responses((status = 201, body = Added, description = "The bot, and its owner's key."),
         (status = 400, description = "
@@ -153,8 +162,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     if by == Authority::Nobody {
         request.check_unguessable()?;
     }
-    let name = request.query.get("name").map(str::to_owned);
-    let file_name = request.query.get("filename").map(str::to_owned);
+    let Names { name, filename: file_name } = request.query()?;
     let limits = &arena.settings.limits;
     let (limit, limited_by) = match is_url {
         true => (limits.body_bytes, "limits.body_bytes"),
@@ -165,12 +173,12 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
     let (url, name) = match is_url {
         true => {
-            let fields = Fields::of(&body)?;
-            let named = fields.find_text("name")?.map(str::to_owned);
+            let object = parse_object(&body)?.ok_or_else(invalid_json)?;
+            let ByUrl { url: Filled(url), name: named } = Said::Json(&object).read(Terms::of(&arena))?;
             if named.is_some() && name.is_some() {
                 return Err(ApiError::bad_request("INVALID_FIELD", "name is said twice: in the query and in the body"));
             }
-            (Some(fields.filled("url")?.to_owned()), named.or(name))
+            (Some(url), named.or(name))
         }
         false => (None, name),
     };
@@ -193,7 +201,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
 #[utoipa::path(get, path = "/api/agents", tag = "tournaments", params(Paging),
     responses((status = 200, body = AgentPage, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_agents(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (offset, limit) = request.query.page(50);
+    let (offset, limit) = request.query::<Paging>()?.page(50);
     let (agents, total) = played(&arena)?.list_agents(offset, limit);
     let agents = agents.iter().map(|facts| AgentView::of(facts)).collect();
     Ok(answer(to_text(&AgentPage { agents, total, limit, offset })))
@@ -211,15 +219,15 @@ pub(crate) async fn find_agent(State(arena): State<Arena>, request: Get) -> ApiR
 }
 
 /// It is gone.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "removed": true }), as = RemovedThing)]
-#[expect(dead_code, reason = "written by hand; this is its description")]
 pub(super) struct Removed {
     removed: bool,
 }
 
-/// The answer that it is gone.
-pub(super) const REMOVED: &str = r#"{"removed":true}"#;
+impl Removed {
+    pub(super) const TRUE: Removed = Removed { removed: true };
+}
 
 /// Remove a bot with its files.
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
@@ -234,7 +242,7 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
     let id = id?;
     by.take_down(&arena, "remove agent", json!({ "agent": id })).await?;
     tournaments.away(move |tournaments| tournaments.remove_agent(id)).await?;
-    Ok(answer(REMOVED))
+    Ok(answer(to_text(&Removed::TRUE)))
 }
 
 /// The agents and tournaments of this server. Their routes are there only if there are some.

@@ -3,30 +3,27 @@
 use arena_engine::{Chat, EngineError, Written};
 use arena_model::Party;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::{Content, Filled};
 use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
 /// What a player says to the others.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
 struct Said {
     /// The session.
-    #[schema(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
-    channel: String,
+    #[schema(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    channel: Filled,
     /// The text.
-    #[schema(example = "hello")]
-    content: String,
+    #[schema(value_type = String, example = "hello")]
+    content: Content,
     /// The invite of the one player who may read it. Left out, all may.
     to: Option<String>,
-    /// The player's invite, unless the query has it.
-    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd", extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
 }
 
 /// The message has its place.
@@ -54,10 +51,8 @@ struct Sent {
             `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let fields = request.fields()?;
-    let channel = fields.filled("channel")?;
-    let content = fields.content(arena.settings.limits.message_bytes)?.to_owned();
-    let to = fields.find_text("to")?.map(Party::from_wire);
+    let Said { channel, content: Content(content), to } = request.body()?;
+    let to = to.as_deref().map(Party::from_wire);
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
     arena.rates.admit_writer(request.address, &from)?;

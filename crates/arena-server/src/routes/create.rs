@@ -3,6 +3,8 @@
 use arena_engine::Create;
 use arena_model::{SessionView, Viewer, view};
 use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
@@ -12,16 +14,12 @@ use crate::openapi::{CreationKey, Sender};
 use crate::request::Post;
 
 /// What a new session shall be like.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({}))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
 struct NewChallenge {
     /// Options that differ from those of the arena, as far as the challenge type allows it.
     #[schema(value_type = Object, required = false)]
-    options: Option<serde_json::Value>,
-    /// Whose `Idempotency-Key` it is.
-    #[schema(extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
+    options: Option<Map<String, Value>>,
 }
 
 /// Set up a session.
@@ -37,11 +35,9 @@ struct NewChallenge {
             `CHALLENGE_FAILED`: it is a script, and the script failed.
             `…`: any other code is the challenge's own.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let options = match request.find_fields() {
-        Some(fields) => fields.find_object("options")?.cloned().unwrap_or_default(),
-        None => Default::default(),
-    };
+    let wanted: Option<NewChallenge> = request.find_body()?;
+    let options = wanted.and_then(|wanted| wanted.options).unwrap_or_default();
     let create = Create { challenge: request.param("name").to_owned(), options };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
-    Ok(json(arena.engine.create(create, request.once_creating(&arena)?, respond).await?))
+    Ok(json(arena.engine.create(create, request.once_creating()?, respond).await?))
 }

@@ -65,7 +65,7 @@ impl From<arena_model::TimeLimits> for LimitsView {
 #[utoipa::path(get, path = "/api/games", tag = "tournaments",
     responses((status = 200, body = Listed, description = "All games, with their options and limits.")))]
 pub(crate) async fn list_games(State(_arena): State<Arena>, _request: Get) -> ApiResult {
-    Ok(json(to_text(&Listed { games: arena_catalogue::games().map(view).collect() })))
+    Ok(json(to_text(&Listed { games: arena_games::games().map(view).collect() })))
 }
 
 fn view(game: &'static GameType) -> GameView {

@@ -4,11 +4,13 @@ use arena_engine::EngineError;
 use arena_model::{InviteCode, SessionView, Status, Viewer, view};
 use axum::extract::State;
 use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::Filled;
 use crate::openapi::{OnceKey, Sender};
 use crate::request::{Get, Post};
 
@@ -29,21 +31,17 @@ pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> Api
 }
 
 /// Which invite to offer.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[schema(example = json!({ "inviteId": "inv_018f6b2e-0000-7000-8000-00000000abcd" }))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
 struct Offer {
-    #[schema(min_length = 1, rename = "inviteId")]
-    invite: String,
-    /// Whose `Idempotency-Key` it is.
-    #[schema(extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
+    #[schema(value_type = String, min_length = 1)]
+    invite_id: Filled,
 }
 
 /// It was offered.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "success": true }))]
-#[expect(dead_code, reason = "written by hand; this is its description")]
 struct Offered {
     success: bool,
 }
@@ -56,14 +54,14 @@ struct Offered {
         (status = 404, description = "`INVITE_NOT_FOUND`: there is no such invite."),
         (status = 409, description = "`INVITE_ALREADY_USED`: its player has joined, or it has been offered before.")))]
 pub(crate) async fn announce_invite(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let text = request.fields()?.filled("inviteId")?;
-    let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;
-    let respond = Box::new(|_: &arena_engine::Written<'_>| r#"{"success":true}"#.to_owned());
-    let once = request.once_about(&arena, &invite.to_string())?;
+    let Offer { invite_id: Filled(text) } = request.body()?;
+    let invite: InviteCode = text.parse().map_err(|_| unknown(&text))?;
+    let respond = Box::new(|_: &arena_engine::Written<'_>| to_text(&Offered { success: true }));
+    let once = request.once_about(&invite.to_string());
     match arena.engine.announce(invite, once, respond).await {
         Ok(body) => Ok(json(body)),
-        Err(EngineError::UnknownInvite(_)) => Err(unknown(text)),
-        Err(EngineError::InviteUsed(_)) => Err(used(text)),
+        Err(EngineError::UnknownInvite(_)) => Err(unknown(&text)),
+        Err(EngineError::InviteUsed(_)) => Err(used(&text)),
         Err(error) => Err(error.into()),
     }
 }

@@ -4,39 +4,36 @@ use arena_engine::{EngineError, Join, Once, Written};
 use arena_identity::SessionKey;
 use arena_model::{ChallengeInfo, InviteCode, SessionId, UserId};
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
-use crate::error::{ApiError, ApiResult};
+use crate::error::ApiResult;
+use crate::fields::{ByKey, ByName, Filled, Is};
 use crate::openapi::{OnceKey, Sender};
-use crate::request::{Fields, Post};
+use crate::request::Post;
 
 /// Who takes which seat.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct JoinRequest {
     /// The code of the seat.
-    #[schema(min_length = 1, example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
-    invite: String,
+    #[schema(value_type = String, min_length = 1, example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
+    invite: Filled,
     /// Who the player is beyond this game; shown after its end. Scores are kept under it.
-    #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
-    user_id: Option<String>,
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
+    user_id: ByName<Is<UserId>>,
     /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the player's user id.
-    #[schema(example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
-    public_key: String,
+    #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
+    public_key: ByKey<String>,
     /// Over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
-    #[schema(example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
-    signature: String,
+    #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
+    signature: ByKey<String>,
     /// When it was signed: at most five minutes ago.
-    #[schema(example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
-    timestamp: i64,
-    /// Whose `Idempotency-Key` it is.
-    #[schema(extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
+    #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
+    timestamp: ByKey<i64>,
 }
 
 /// The seat is taken.
@@ -70,32 +67,26 @@ struct Joined<'j> {
             `TIMESTAMP_EXPIRED`: it was signed too long ago, or will be."),
         (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
 pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let fields = request.fields()?;
-    let invite = fields.filled("invite")?;
+    let wanted: JoinRequest = request.body()?;
     match &arena.auth {
-        None => join_by_name(&arena, &request, fields, invite).await,
-        Some(auth) => join_by_proof(&arena, auth, &request, fields, invite).await,
+        None => join_by_name(&arena, &request, wanted).await,
+        Some(auth) => join_by_proof(&arena, auth, &request, wanted).await,
     }
 }
 
 /// Standalone mode: the player is who `userId` says, if it says anything.
-async fn join_by_name(arena: &Arena, request: &Post, fields: &Fields, invite: &str) -> ApiResult {
-    let user = match fields.find_text("userId")? {
-        Some(user) => Some(
-            user.parse::<UserId>()
-                .map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?,
-        ),
-        None => None,
-    };
-    let invite = parse(invite)?;
-    let once = request.once_about(arena, &invite.to_string())?;
+async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> ApiResult {
+    let invite = parse(&wanted.invite)?;
+    let once = request.once_about(&invite.to_string());
+    let user = wanted.user_id.0.map(|Is(user)| user);
     Ok(json(take_seat(arena, Join { invite, user }, once).await?))
 }
 
 /// Authentication mode: the player is who holds the key that signed.
-async fn join_by_proof(arena: &Arena, auth: &Auth, request: &Post, fields: &Fields, invite: &str) -> ApiResult {
-    let proof = parse_proof(fields, arena.engine.now())?;
-    let invite = parse(invite)?;
+async fn join_by_proof(arena: &Arena, auth: &Auth, request: &Post, wanted: JoinRequest) -> ApiResult {
+    let JoinRequest { invite, public_key, signature, timestamp, .. } = wanted;
+    let proof = parse_proof(&public_key, &signature, &timestamp, arena.engine.now())?;
+    let invite = parse(&invite)?;
     let user = proof.public_key().user_id();
     let once = request.once(proof.public_key().as_hex());
     auth.verifier.run(move || proof.verify_join(invite)).await??;

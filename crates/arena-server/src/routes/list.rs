@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use arena_model::{SessionView, Status, UserId, UserProfile, Viewer, view};
 use arena_store::SessionFilter;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::openapi::Paging;
-use crate::request::{Get, Query};
+use crate::request::Get;
 
 /// A page of a list of sessions.
 #[derive(Serialize, ToSchema)]
@@ -32,26 +32,35 @@ pub(super) struct SessionPage<'s> {
     pub(super) profiles: BTreeMap<UserId, UserProfile>,
 }
 
+/// Which sessions are asked for.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Standing {
+    /// Those that stand so; any other word is all.
+    #[param(value_type = Option<Status>)]
+    status: Option<String>,
+}
+
 /// Sessions, newest first.
-#[utoipa::path(get, path = "/api/challenges", tag = "challenges",
-    params(("status" = Option<Status>, Query, description = "Those that stand so; any other word is all."), Paging),
+#[utoipa::path(get, path = "/api/challenges", tag = "challenges", params(Standing, Paging),
     responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> ApiResult {
-    page_of(&arena, &request.query, None, 50).await
+    page_of(&arena, &request, None, 50).await
 }
 
 /// Sessions of one challenge type, newest first.
 #[utoipa::path(get, path = "/api/challenges/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type. An unknown one has no sessions.", example = "psi"),
-        ("status" = Option<Status>, Query, description = "Those that stand so; any other word is all."), Paging),
+        Standing, Paging),
     responses((status = 200, body = SessionPage, description = "A page of 10, unless `limit` says otherwise.")))]
 pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
-    page_of(&arena, &request.query, Some(request.param("name").to_owned()), 10).await
+    page_of(&arena, &request, Some(request.param("name").to_owned()), 10).await
 }
 
-async fn page_of(arena: &Arena, query: &Query, challenge: Option<String>, default_limit: usize) -> ApiResult {
-    let (offset, limit) = query.page(default_limit);
-    let filter = SessionFilter { challenge, status: query.get("status").and_then(Status::from_wire) };
+async fn page_of(arena: &Arena, request: &Get, challenge: Option<String>, default_limit: usize) -> ApiResult {
+    let (offset, limit) = request.query::<Paging>()?.page(default_limit);
+    let status = request.query::<Standing>()?.status;
+    let filter = SessionFilter { challenge, status: status.as_deref().and_then(Status::from_wire) };
     let page = arena.engine.list_sessions(&filter, offset, limit).await?;
     Ok(json(to_text(&SessionPage {
         challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),

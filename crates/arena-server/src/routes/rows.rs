@@ -16,6 +16,7 @@ use super::scoring::Row;
 use crate::answer::json;
 use crate::arena::Arena;
 use crate::error::ApiResult;
+use crate::openapi::Part;
 use crate::request::{Get, Query};
 
 /// Rows that are read at a time.
@@ -108,7 +109,7 @@ async fn answer(
     empty: &'static str,
     end: &'static str,
 ) -> ApiResult {
-    let (offset, limit) = request.query.window();
+    let (offset, limit) = request.query::<Part>()?.window();
     let mut answer = Answer { arena, lists: VecDeque::new(), end };
     let mut longest = 0;
     // The beginning of each is read before anything is answered: it says how long they are, and may fail.

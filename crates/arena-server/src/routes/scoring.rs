@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arena_model::{Board, GLOBAL_AVERAGE, Metric, MetricFormat, Order, ScoringEntry, UserProfile, strategies};
 use arena_store::BoardFacts;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rows::{self, Source};
@@ -16,9 +16,8 @@ use crate::openapi::Part;
 use crate::request::Get;
 
 /// How boards are sorted.
-#[derive(utoipa::IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "`orders` reads it; this is its description")]
 struct Sorted {
     /// By this metric, such as `win-rate:utility`, the largest first; with `:low` behind it, by the lower end of its
     /// interval. Otherwise by the lower end of the board's first metric.
@@ -63,17 +62,27 @@ impl From<(UserProfile, ScoringEntry)> for Row {
         (status = 400, description = "`INVALID_SORT`: the board has no such metric.")))]
 pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
     let boards = if arena.engine.scoring().has_global() { vec![arena.engine.global_board()] } else { Vec::new() };
-    let board = orders(&arena, boards, request.query.get("sort"))?.pop();
+    let board = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?.pop();
     rows::list(arena, &request, board.map(|(board, order)| Source::Board(board, order))).await
+}
+
+/// Which boards of a challenge type are asked for.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct WantedBoards {
+    /// The leaderboard by this strategy only.
+    #[param(example = "average")]
+    strategy: Option<String>,
+    /// Another board than the main one, by its id.
+    #[param(example = "0123456789abcdef")]
+    board: Option<String>,
 }
 
 /// The leaderboards of one challenge type. Games count on its main board if they are played with the arena's options, by the rules and
 /// after the prompt of today; `board` names another one.
 #[utoipa::path(get, path = "/api/scoring/{name}", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type.", example = "psi"),
-        ("strategy" = Option<String>, Query, description = "The leaderboard by this strategy only.", example = "average"),
-        ("board" = Option<String>, Query, description = "Another board than the main one, by its id.",
-            example = "0123456789abcdef"), Sorted, Part),
+        WantedBoards, Sorted, Part),
     responses((status = 200, body = BTreeMap<String, Vec<Row>>,
             description = "By strategy, in the order of the arena's settings: all players of each board, unless there is a `limit`.",
             headers(("x-total-count" = u64, description = "Players on all pages of the longest board."),
@@ -90,9 +99,10 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
         return Err(ApiError::not_found("CHALLENGE_NOT_FOUND", "Unknown challenge type"));
     }
     let strategies: Vec<&'static str> =
-        arena.engine.scoring().strategies(challenge).map(|strategy| strategy.name()).collect();
-    let wanted = request.query.get("strategy");
-    let all = match request.query.get("board") {
+        arena.engine.scoring().strategies(challenge).map(|strategy| strategy.name).collect();
+    let WantedBoards { strategy, board } = request.query()?;
+    let wanted = strategy.as_deref();
+    let all = match board {
         None => arena.engine.main_boards(challenge),
         Some(id) => {
             let known = arena.engine.list_boards(challenge).await?;
@@ -110,7 +120,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
         let text = format!("{challenge} isn't scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
         return Err(ApiError::bad_request("UNKNOWN_STRATEGY", text));
     }
-    let boards = orders(&arena, boards, request.query.get("sort"))?;
+    let boards = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?;
     let named = boards.into_iter().filter_map(|(board, order)| match board {
         Board::Of { strategy, .. } => Some((strategy, Source::Board(board, order))),
         Board::Global(_) => None,
@@ -182,16 +192,16 @@ fn shown(metrics: &[Metric]) -> Vec<MetricShown> {
 pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let (scoring, hosted) = (arena.engine.scoring(), arena.engine.challenges());
     let counted = |name: &str| -> Vec<String> {
-        let is_counted = |challenge: &&String| scoring.strategies(challenge).any(|strategy| strategy.name() == name);
+        let is_counted = |challenge: &&String| scoring.strategies(challenge).any(|strategy| strategy.name == name);
         hosted.keys().filter(is_counted).cloned().collect()
     };
     let mut strategies: Vec<StrategyShown> = strategies()
         .iter()
         .map(|strategy| StrategyShown {
-            name: strategy.name(),
+            name: strategy.name,
             scope: Scope::Challenge,
-            metrics: shown(strategy.metrics()),
-            challenges: counted(strategy.name()),
+            metrics: shown(strategy.metrics),
+            challenges: counted(strategy.name),
             source: None,
         })
         .collect();

@@ -43,9 +43,8 @@ const GATHER: Duration = Duration::from_millis(10);
 /// Watchers of a session who make its messages wait a millisecond longer: about as many as can be written to in that time.
 const WATCHERS_PER_MS: u64 = 100;
 
-/// Shortest time between two writes to each of so many watchers. A write costs ten times what a message in it does, about 10 µs, so
-/// with a thousand watchers it is worth waiting, and nobody sees 10 ms. The few who play and look on are written to at once: bots
-/// that answer at once would wait in each ply.
+/// Shortest time between two writes to each of this number of watchers: none for few, since bots would wait in each ply
+/// (docs/decisions/0037).
 fn gathering(watchers: usize) -> Duration {
     Duration::from_millis(watchers as u64 / WATCHERS_PER_MS).min(GATHER)
 }

@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::channel::{parse_channel, parse_operator_channel};
@@ -17,6 +18,7 @@ use crate::answer::json;
 use crate::arena::Arena;
 use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::{Filled, Lenient, Whole};
 use crate::memory::{Counted, FREE, Held, NoRoom, Share, busy};
 use crate::openapi::Sender;
 use crate::request::Get;
@@ -34,22 +36,21 @@ const PIECE_BYTES: usize = 24 * 1024;
 const LEAST_PIECE_BYTES: usize = 64;
 
 /// Which messages of a channel.
-#[derive(utoipa::IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "read by hand; this is its description")]
 struct WantedMessages {
     /// The session's id; with `challenge_` before it, its operator's channel on either route. An unknown channel is empty.
-    #[param(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
-    channel: String,
+    #[param(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    channel: Filled,
     /// Messages from this index on. What isn't a whole number from 1 on is 1.
-    #[param(minimum = 1, example = 1)]
-    index: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 1, example = 1)]
+    index: Lenient<Whole<1>>,
     /// Most messages; all, if it isn't there.
-    #[param(minimum = 1)]
-    limit: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 1)]
+    limit: Lenient<Whole<1>>,
     /// Seconds to wait for a message, if there is none; what is more than 50 is 50.
-    #[param(minimum = 0, example = 0)]
-    wait: Option<f64>,
+    #[param(value_type = Option<f64>, minimum = 0, example = 0)]
+    wait: Lenient<f64>,
 }
 
 /// Messages in the order of their channel.
@@ -89,35 +90,27 @@ pub(crate) async fn sync_chat(State(arena): State<Arena>, request: Get) -> ApiRe
 }
 
 async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) -> ApiResult {
-    let query = &request.query;
-    let name = query.get("channel").filter(|name| !name.is_empty()).ok_or_else(|| ApiError::missing("channel"))?;
-    let from = query.number("index").unwrap_or(1).max(1);
-    let limit = match query.get("limit") {
-        None => usize::MAX,
-        Some(_) => query
-            .number("limit")
-            .filter(|limit| *limit > 0)
-            .and_then(|limit| limit.try_into().ok())
-            .ok_or_else(|| ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number from 1 on"))?,
+    let WantedMessages { channel: name, index, limit, wait } = request.query()?;
+    let from = index.known().map_or(1, |Whole(index)| index);
+    let limit = match limit {
+        Lenient::LeftOut => usize::MAX,
+        Lenient::Is(Whole(limit)) => usize::try_from(limit).unwrap_or(usize::MAX),
+        Lenient::Junk => return Err(ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number from 1 on")),
     };
-    let wait = parse_wait(query.get("wait"))?;
-    let viewer = request.caller(&arena, name).await?.viewer();
+    let wait = match wait {
+        Lenient::LeftOut => None,
+        Lenient::Is(wait) if wait >= 0.0 => (wait > 0.0).then(|| Duration::from_secs_f64(wait.min(MAX_WAIT_S))),
+        Lenient::Is(_) | Lenient::Junk => {
+            let text = format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}");
+            return Err(ApiError::bad_request("INVALID_WAIT", text));
+        }
+    };
+    let viewer = request.caller(&arena, &name).await?.viewer();
     let wait = wait.filter(|_| request.may_wait());
-    let Some(channel) = parse(name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
+    let Some(channel) = parse(&name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
     let first = read_or_wait(&arena, channel, from, limit.min(PAGE), wait).await?;
     let share = request.line.as_ref().and_then(Line::share).cloned();
     answer(arena, share, Wanted { channel, viewer, limit }, first).await
-}
-
-fn parse_wait(text: Option<&str>) -> Result<Option<Duration>, ApiError> {
-    let Some(text) = text else { return Ok(None) };
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds >= 0.0 => Ok((seconds > 0.0).then(|| Duration::from_secs_f64(seconds.min(MAX_WAIT_S)))),
-        _ => Err(ApiError::bad_request(
-            "INVALID_WAIT",
-            format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}"),
-        )),
-    }
 }
 
 /// What is there, or else what comes first within `wait`.

@@ -8,19 +8,20 @@ use arena_tournament::Format;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::agents::{REMOVED, Removed, played};
+use super::agents::{Removed, played};
 use super::games::LimitsView;
 use crate::answer::{json as answer, json_with, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::{Filled, Lenient, Whole};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
-use crate::request::{Fields, Get, Post};
+use crate::request::{Get, Post};
 use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, steers};
 
 /// The longest name of a tournament, in characters.
@@ -93,7 +94,7 @@ pub(crate) struct EnteredView {
 }
 
 /// How a tournament stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TournamentState)]
 pub(crate) enum Stage {
@@ -203,23 +204,28 @@ struct Page {
 }
 
 /// What shall be played between whom. What is left out is as usual for the game and the format.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(as = TournamentRequest, example = json!({ "game": "snake", "agents": ["018f6b2e-0000-7000-8000-00000000abcd", "018f6b2e-0000-7000-8000-00000000abce"] }))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
 struct TournamentRequest {
+    #[schema(value_type = String)]
+    game: Filled,
     #[schema(required = false, min_length = 1, max_length = 200)]
     name: Option<String>,
-    game: String,
     /// The ids of bots, all different. In a gauntlet the first meets all others.
     agents: Vec<String>,
     #[schema(required = false, value_type = String, example = "swiss")]
     format: Option<Format>,
+    /// Options that differ from those of the game.
+    #[schema(required = false, value_type = Object)]
+    options: Option<Map<String, Value>>,
+    #[schema(required = false)]
+    limits: Option<LimitsRequest>,
     /// How often each set of bots meets; of a Swiss, the rounds.
-    #[schema(required = false, minimum = 1, maximum = 100_000)]
-    rounds: Option<u64>,
+    #[schema(required = false, value_type = u64, minimum = 1, maximum = 100_000)]
+    rounds: Option<Count>,
     /// Of a game.
-    #[schema(required = false, minimum = 1, maximum = 100_000)]
-    seats: Option<u64>,
+    #[schema(required = false, value_type = u64, minimum = 1, maximum = 100_000)]
+    seats: Option<Count>,
     /// Whether bots meet in games with one seed on all seats: true, if nothing is said.
     #[schema(required = false)]
     paired: Option<bool>,
@@ -227,24 +233,21 @@ struct TournamentRequest {
     /// matches while the tournament is played.
     #[schema(required = false, value_type = u64)]
     seed: Option<Value>,
-    /// Options that differ from those of the game.
-    #[schema(required = false, value_type = Object)]
-    options: Option<Value>,
-    #[schema(required = false)]
-    limits: Option<LimitsRequest>,
 }
 
+type Count = Whole<1, { MANY as u64 }>;
+
 /// How long agents may take, in milliseconds.
-#[derive(ToSchema)]
-#[schema(as = TimeLimitsRequest, rename_all = "camelCase")]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TimeLimitsRequest)]
 struct LimitsRequest {
     /// For each step.
-    #[schema(required = false, minimum = 1, maximum = 3_600_000)]
-    step_ms: Option<u64>,
+    #[schema(required = false, value_type = u64, minimum = 1, maximum = 3_600_000)]
+    step_ms: Option<Whole<1, MAX_MS>>,
     /// Beyond that, for the whole match.
-    #[schema(required = false, minimum = 0, maximum = 3_600_000)]
-    bank_ms: Option<u64>,
+    #[schema(required = false, value_type = u64, minimum = 0, maximum = 3_600_000)]
+    bank_ms: Option<Whole<0, MAX_MS>>,
 }
 
 /// Have bots play a tournament.
@@ -269,7 +272,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     if by == Authority::Nobody && tournaments.settings().create == Creators::Admin {
         return Err(unauthenticated());
     }
-    let order = read_order(request.fields()?)?;
+    let order = read_order(request.body()?)?;
     if by == Authority::Nobody {
         request.check_unguessable()?;
     }
@@ -287,16 +290,16 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
 }
 
 /// What somebody wants to be played.
-fn read_order(fields: &Fields) -> ApiResult<Order> {
-    let invalid = |text: String| ApiError::bad_request("INVALID_FIELD", text);
-    let game = fields.filled("game")?;
-    let game = arena_catalogue::game(game).ok_or_else(|| Refusal::NoGame(game.to_owned()))?;
-    let name = fields.find_text("name")?;
-    if name.is_some_and(|name| !(1..=LONGEST_NAME).contains(&name.chars().count()) || name.contains(steers)) {
-        return Err(invalid(format!("name must be 1 to {LONGEST_NAME} characters, none of which steers others")));
+fn read_order(wanted: TournamentRequest) -> ApiResult<Order> {
+    let TournamentRequest { game: Filled(game), name, agents: named, format, options, limits, .. } = wanted;
+    let game = arena_games::game(&game).ok_or(Refusal::NoGame(game))?;
+    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.chars().count()) && !name.contains(steers);
+    if !name.as_ref().is_none_or(fits) {
+        let text = format!("name must be 1 to {LONGEST_NAME} characters, none of which steers others");
+        return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
     let mut agents: Vec<AgentId> = Vec::new();
-    for text in fields.texts("agents")?.into_iter().take(MANY) {
+    for text in named.iter().take(MANY) {
         let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", "there is no agent of such an id");
         let id = text.parse().map_err(|_| unknown())?;
         if agents.contains(&id) {
@@ -304,37 +307,21 @@ fn read_order(fields: &Fields) -> ApiResult<Order> {
         }
         agents.push(id);
     }
-    let format = match fields.find_text("format")? {
-        None => Format::RoundRobin,
-        Some(text) => {
-            let known = || Format::ALL.map(Format::name).join(", ");
-            let found = Format::ALL.into_iter().find(|format| format.name() == text);
-            found.ok_or_else(|| invalid(format!("format must be one of {}", known())))?
-        }
-    };
-    let number = |name: &str| -> ApiResult<Option<usize>> {
-        Ok(fields.find_number(name, 1..=MANY as u64)?.map(|number| number as usize))
-    };
+    let LimitsRequest { step_ms, bank_ms } = limits.unwrap_or_default();
     Ok(Order {
-        name: name.map(str::to_owned),
+        name,
         game,
-        options: fields.find_object("options")?.cloned().unwrap_or_default(),
-        limits: read_limits(fields, game.limits)?,
+        options: options.unwrap_or_default(),
+        limits: TimeLimits {
+            step_ms: step_ms.map_or(game.limits.step_ms, |Whole(ms)| ms),
+            bank_ms: bank_ms.map_or(game.limits.bank_ms, |Whole(ms)| ms),
+        },
         agents,
-        format,
-        rounds: number("rounds")?,
-        seats: number("seats")?,
-        paired: fields.find_boolean("paired")?.unwrap_or(true),
-        seed: fields.find("seed").map(read_seed).transpose()?,
-    })
-}
-
-fn read_limits(fields: &Fields, usual: TimeLimits) -> ApiResult<TimeLimits> {
-    let Some(limits) = fields.find_object("limits")? else { return Ok(usual) };
-    let limits = Fields::from(limits.clone());
-    Ok(TimeLimits {
-        step_ms: limits.find_number("stepMs", 1..=MAX_MS)?.unwrap_or(usual.step_ms),
-        bank_ms: limits.find_number("bankMs", 0..=MAX_MS)?.unwrap_or(usual.bank_ms),
+        format: format.unwrap_or(Format::RoundRobin),
+        rounds: wanted.rounds.map(|Whole(rounds)| rounds as usize),
+        seats: wanted.seats.map(|Whole(seats)| seats as usize),
+        paired: wanted.paired.unwrap_or(true),
+        seed: wanted.seed.as_ref().map(read_seed).transpose()?,
     })
 }
 
@@ -346,14 +333,21 @@ fn read_seed(value: &Value) -> ApiResult<Seed> {
     seed.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits"))
 }
 
+/// Which tournaments are asked for.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Standing {
+    /// Those that stand so; any other word is all.
+    #[param(value_type = Option<Stage>)]
+    state: Lenient<Stage>,
+}
+
 /// Tournaments, newest first.
-#[utoipa::path(get, path = "/api/tournaments", tag = "tournaments",
-    params(("state" = Option<Stage>, Query, description = "Those that stand so; any other word is all."), Paging),
+#[utoipa::path(get, path = "/api/tournaments", tag = "tournaments", params(Standing, Paging),
     responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (offset, limit) = request.query.page(50);
-    let state = request.query.get("state");
-    let state = Stage::ALL.into_iter().find(|(_, name)| Some(*name) == state).map(|(state, _)| state);
+    let (offset, limit) = request.query::<Paging>()?.page(50);
+    let state = request.query::<Standing>()?.state.known();
     let counts = |look: &Look| state.is_none_or(|state| Stage::of(look) == state);
     let (looks, total) = played(&arena)?.list(offset, limit, counts);
     let tournaments = looks.iter().map(TournamentView::of).collect();
@@ -406,7 +400,16 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
     let id = id?;
     by.take_down(&arena, "remove tournament", json!({ "tournament": id })).await?;
     tournaments.away(move |tournaments| tournaments.remove(id)).await?;
-    Ok(answer(REMOVED))
+    Ok(answer(to_text(&Removed::TRUE)))
+}
+
+/// How standings are asked for.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Written {
+    /// JSON, if nothing is said.
+    #[param(inline, example = "csv")]
+    format: Option<Form>,
 }
 
 /// The standings of a tournament, as far as it has been played.
@@ -415,7 +418,7 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
 /// they tell seeds.
 #[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("format" = inline(Option<Form>), Query, description = "JSON, if nothing is said.", example = "csv")),
+        Written),
     responses((status = 200, description = "The standings.", content(
             (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "text/html"), (String = "application/vnd.chess-pgn"))),
         (status = 400, description = "
@@ -426,7 +429,7 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
         (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
 pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id"))?);
-    let form = Form::of(request.query.get("format"))?;
+    let form = request.query::<Written>()?.format.unwrap_or(Form::Json);
     let text = tournaments.read(move |tournaments| {
         let (look, record) = tournaments.record(id)?;
         let text = form.write(tournaments, &look, &record)?;
@@ -442,8 +445,8 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
 }
 
 /// How standings are written.
-#[derive(Debug, Clone, Copy, ToSchema)]
-#[schema(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 enum Form {
     Json,
     Csv,
@@ -453,23 +456,6 @@ enum Form {
 }
 
 impl Form {
-    const ALL: [(Form, &str); 5] = [
-        (Form::Json, "json"),
-        (Form::Csv, "csv"),
-        (Form::Markdown, "markdown"),
-        (Form::Html, "html"),
-        (Form::Pgn, "pgn"),
-    ];
-
-    fn of(name: Option<&str>) -> ApiResult<Form> {
-        let Some(name) = name else { return Ok(Form::Json) };
-        let found = Form::ALL.into_iter().find(|(_, known)| *known == name).map(|(form, _)| form);
-        found.ok_or_else(|| {
-            let known = Form::ALL.map(|(_, known)| known).join(", ");
-            ApiError::bad_request("INVALID_FIELD", format!("format must be one of {known}"))
-        })
-    }
-
     fn content_type(self) -> &'static str {
         match self {
             Form::Json => "application/json",

@@ -1,48 +1,48 @@
 //! `POST /api/arena/usage`: a player says what its play has cost. Shown to all, as its word, when the session has ended.
 
 use arena_engine::{EngineError, ReportUsage, Written};
-use arena_model::{MOST_MS, MOST_TOKENS, Timestamp, UsageReport, UsageTotal};
+use arena_model::{MOST_MS, MOST_TOKENS, ProfileText, Timestamp, UsageReport, UsageTotal};
 use axum::extract::State;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::{Filled, Lenient, Whole};
 use crate::openapi::{OnceKey, Sender};
-use crate::request::{Fields, Post};
+use crate::request::Post;
 
 /// What one step has cost a player, such as a request to a language model.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct Spent {
     /// The session.
-    #[schema(min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
-    challenge_id: String,
+    #[schema(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
+    challenge_id: Filled,
+    /// The model's name, without control characters.
+    #[schema(value_type = Option<String>, max_length = 200)]
+    model: Option<ProfileText>,
     /// Tokens of the question, those from a cache included.
-    #[schema(maximum = 1_000_000_000, example = 1200)]
-    input_tokens: u64,
+    #[schema(value_type = u64, maximum = 1_000_000_000, example = 1200)]
+    input_tokens: Tokens,
     /// Tokens of the answer.
-    #[schema(maximum = 1_000_000_000, example = 85)]
-    output_tokens: u64,
+    #[schema(value_type = u64, maximum = 1_000_000_000, example = 85)]
+    output_tokens: Tokens,
     /// Tokens of the question that came from a cache.
-    #[schema(maximum = 1_000_000_000)]
-    cached_tokens: Option<u64>,
+    #[schema(value_type = Option<u64>, maximum = 1_000_000_000)]
+    cached_tokens: Option<Tokens>,
     /// US dollars.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    cost_usd: Option<f64>,
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000)]
+    cost_usd: Lenient<f64>,
     /// How long it took, in milliseconds.
-    #[schema(maximum = 86_400_000)]
-    ms: Option<u64>,
+    #[schema(value_type = Option<u64>, maximum = 86_400_000)]
+    ms: Option<Whole<0, MOST_MS>>,
     /// Whether the tokens are an estimate.
     estimated: Option<bool>,
-    /// The model's name, without control characters.
-    #[schema(max_length = 200)]
-    model: Option<String>,
-    /// The player's invite, unless the query has it.
-    #[schema(example = "inv_018f6b2e-0000-7000-8000-00000000abcd", extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
 }
+
+type Tokens = Whole<0, MOST_TOKENS>;
 
 /// Report what a step of your play has cost.
 ///
@@ -57,14 +57,13 @@ struct Spent {
             `PLAYER_NOT_FOUND`: the sender has no seat there.
             `SESSION_ENDED`: the session is over, and what is told of it stays as it is.")))]
 pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let fields = request.fields()?;
-    let session = fields.filled("challengeId")?;
-    let report = read(fields)?;
+    let spent: Spent = request.body()?;
+    let session = spent.challenge_id.strip_prefix("challenge_").unwrap_or(&spent.challenge_id).parse();
+    let report = read(spent)?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
     arena.rates.admit_writer(request.address, &from)?;
-    let session = session.strip_prefix("challenge_").unwrap_or(session);
-    let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
+    let session = session.map_err(|_| EngineError::UnknownSession)?;
     let sender = from.clone();
     let respond =
         Box::new(move |written: &Written<'_>| to_text(written.usage_of(&sender).expect("who has reported has a seat")));
@@ -73,24 +72,22 @@ pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> A
 }
 
 /// The report in a body; the engine says when it came.
-fn read(fields: &Fields) -> ApiResult<UsageReport> {
-    let invalid = |text: String| ApiError::bad_request("INVALID_FIELD", text);
-    let tokens = |name: &str| fields.find_number(name, 0..=MOST_TOKENS);
-    let needed = |name: &str| tokens(name)?.ok_or_else(|| ApiError::missing(name));
-    let model = fields.find_text("model")?.filter(|model| !model.is_empty());
-    let model = model.map(str::parse).transpose().map_err(|error| invalid(format!("model must be {error}")))?;
-    // What isn't a number is out of bounds.
-    let cost_usd = fields.find("costUsd").map(|value| value.as_f64().unwrap_or(f64::NAN));
+fn read(spent: Spent) -> ApiResult<UsageReport> {
     let report = UsageReport {
         at: Timestamp(0),
-        model,
-        input_tokens: needed("inputTokens")?,
-        output_tokens: needed("outputTokens")?,
-        cached_tokens: tokens("cachedTokens")?.unwrap_or(0),
-        cost_usd,
-        ms: fields.find_number("ms", 0..=MOST_MS)?,
-        estimated: fields.find_boolean("estimated")?.unwrap_or(false),
+        model: spent.model.filter(|model| !model.as_str().is_empty()),
+        input_tokens: spent.input_tokens.0,
+        output_tokens: spent.output_tokens.0,
+        cached_tokens: spent.cached_tokens.map_or(0, |Whole(tokens)| tokens),
+        cost_usd: match spent.cost_usd {
+            Lenient::LeftOut => None,
+            Lenient::Is(cost) => Some(cost),
+            // Out of bounds.
+            Lenient::Junk => Some(f64::NAN),
+        },
+        ms: spent.ms.map(|Whole(ms)| ms),
+        estimated: spent.estimated.unwrap_or(false),
     };
-    report.check().map_err(|error| invalid(error.to_string()))?;
+    report.check().map_err(|error| ApiError::bad_request("INVALID_FIELD", error.to_string()))?;
     Ok(report)
 }

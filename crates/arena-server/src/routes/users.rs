@@ -7,7 +7,7 @@ use arena_identity::{ProfileUpdate, Proof};
 use arena_model::{Board, ProfileChange, ProfileText, ScoringEntry, Session, UserId, UserProfile, Viewer, view};
 use arena_store::Page;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::list::SessionPage;
@@ -17,8 +17,9 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::auth::{Auth, parse_proof};
 use crate::error::{ApiError, ApiResult};
+use crate::fields::{ByKey, ByName, Is};
 use crate::openapi::{OnceKey, Paging, Part, Sender};
-use crate::request::{Fields, Get, Post};
+use crate::request::{Get, Post};
 
 /// Most users that one request may name.
 const MOST_IDS: usize = 1000;
@@ -32,15 +33,23 @@ pub(crate) async fn list_users(State(arena): State<Arena>, request: Get) -> ApiR
     rows::list(arena, &request, Some(rows::Source::Users)).await
 }
 
+/// Who is asked for.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Named {
+    /// Their ids, with commas between: at most 1000.
+    #[param(value_type = String, example = "ada,bob", min_length = 1)]
+    ids: Option<String>,
+}
+
 /// Several users at once.
-#[utoipa::path(get, path = "/api/users/batch", tag = "users",
-    params(("ids" = String, Query, description = "Their ids, with commas between: at most 1000.", example = "ada,bob", min_length = 1)),
+#[utoipa::path(get, path = "/api/users/batch", tag = "users", params(Named),
     responses((status = 200, body = BTreeMap<String, UserProfile>, description = "Those that are known, by their ids."),
         (status = 400, description = "
             `MISSING_FIELD`: no `ids`.
             `TOO_MANY_IDS`: more than 1000.")))]
 pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let ids = request.query.get("ids").filter(|ids| !ids.is_empty());
+    let ids = request.query::<Named>()?.ids.filter(|ids| !ids.is_empty());
     let ids = ids.ok_or_else(|| ApiError::bad_request("MISSING_FIELD", "ids query parameter is required"))?;
     // What can't be an id is nobody's.
     let ids: Vec<UserId> = ids.split(',').filter_map(|id| id.trim().parse().ok()).collect();
@@ -67,7 +76,7 @@ pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiRe
     params(("userId" = String, Path, description = "The user. An unknown one has played nothing.", example = "ada"), Paging),
     responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (offset, limit) = request.query.page(50);
+    let (offset, limit) = request.query::<Paging>()?.page(50);
     let page = match request.param("userId").parse() {
         Ok(id) => arena.engine.list_played(&id, offset, limit).await?,
         Err(_) => None,
@@ -130,9 +139,9 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
 }
 
 /// What a user changes about its profile. What is left out stays; an empty text takes back what was there.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", as = ProfileUpdate)]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ProfileUpdate)]
 struct ProfileUpdateRequest {
     /// The name to be shown.
     #[schema(value_type = String, required = false, max_length = 200, example = "Ada")]
@@ -141,21 +150,18 @@ struct ProfileUpdateRequest {
     #[schema(value_type = String, required = false, max_length = 200)]
     model: Option<ProfileText>,
     /// The user, unless `from` says it.
-    #[schema(min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
-    user_id: Option<String>,
-    /// The user, unless the query or `userId` says it.
-    #[schema(extensions(("x-mode" = json!("standalone"))))]
-    from: Option<String>,
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
+    user_id: ByName<Is<UserId>>,
     /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user's id.
-    #[schema(example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
-    public_key: String,
+    #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
+    public_key: ByKey<String>,
     /// Over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of the canonical JSON of
     /// `username` and `model`, as hexadecimal digits. Without `:{hash}` it is taken as well.
-    #[schema(example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
-    signature: String,
+    #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
+    signature: ByKey<String>,
     /// When it was signed: at most five minutes ago.
-    #[schema(example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
-    timestamp: i64,
+    #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
+    timestamp: ByKey<i64>,
 }
 
 /// Change a profile.
@@ -167,16 +173,20 @@ struct ProfileUpdateRequest {
             `SIGNATURE_USED`: it changed the profile before."),
         (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
 pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let fields = request.fields()?;
-    let change = ProfileChange { username: text(fields, "username")?, model: text(fields, "model")? };
+    let ProfileUpdateRequest { username, model, user_id, public_key, signature, timestamp } = request.body()?;
+    let change = ProfileChange { username, model };
     let (change, once) = match &arena.auth {
         None => {
-            let user = claimed_user(&request, fields)?;
-            let once = request.once_about(&arena, &user.to_string())?;
+            let user = match user_id.0 {
+                Some(Is(user)) => user,
+                None => claimed_user(&request)?,
+            };
+            let once = request.once_about(&user.to_string());
             (ChangeProfile { user, change, signature: None }, once)
         }
         Some(auth) => {
-            let proof = signed(&arena, auth, fields, &change).await?;
+            let proof = parse_proof(&public_key, &signature, &timestamp, arena.engine.now())?;
+            check_signature(auth, &proof, &change).await?;
             let user = proof.public_key().user_id();
             let signature = Some(proof.fingerprint());
             (ChangeProfile { user, change, signature }, request.once(proof.public_key().as_hex()))
@@ -186,18 +196,14 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
     Ok(json(arena.engine.change_profile(change, once, respond).await?))
 }
 
-/// Standalone mode: the user is who `userId` says, else who `from` says.
-fn claimed_user(request: &Post, fields: &Fields) -> ApiResult<UserId> {
-    let user = match fields.find_text("userId")? {
-        Some(user) => user,
-        None => request.claimed()?.ok_or_else(|| ApiError::missing("userId"))?,
-    };
+/// Standalone mode: who isn't named by `userId` is by `from`.
+fn claimed_user(request: &Post) -> ApiResult<UserId> {
+    let user = request.claimed().ok_or_else(|| ApiError::missing("userId"))?;
     user.parse().map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))
 }
 
 /// Authentication mode: the user is who holds the key that signed the change.
-async fn signed(arena: &Arena, auth: &Auth, fields: &Fields, change: &ProfileChange) -> ApiResult<Proof> {
-    let proof = parse_proof(fields, arena.engine.now())?;
+async fn check_signature(auth: &Auth, proof: &Proof, change: &ProfileChange) -> ApiResult<()> {
     let (checked, change) = (proof.clone(), change.clone());
     auth.verifier
         .run(move || {
@@ -206,12 +212,5 @@ async fn signed(arena: &Arena, auth: &Auth, fields: &Fields, change: &ProfileCha
             checked.verify_profile_update(&ProfileUpdate { username, model })
         })
         .await??;
-    Ok(proof)
-}
-
-fn text(fields: &Fields, name: &str) -> ApiResult<Option<ProfileText>> {
-    let parsed = fields.find_text(name)?.map(str::parse).transpose();
-    parsed.map_err(|error: arena_model::ProfileTextError| {
-        ApiError::bad_request("INVALID_FIELD", format!("{name} must be {error}"))
-    })
+    Ok(())
 }

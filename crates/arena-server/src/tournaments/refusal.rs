@@ -14,7 +14,7 @@ pub(crate) enum Refusal {
     NoAgent(String),
     #[error("there is no tournament {0}")]
     NoTournament(String),
-    #[error("there is no game `{0}`; there are {known}", known = arena_catalogue::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
+    #[error("there is no game `{0}`; there are {known}", known = arena_games::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
     NoGame(String),
     /// It can't be played so.
     #[error("{0}")]

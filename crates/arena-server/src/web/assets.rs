@@ -24,7 +24,7 @@ const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
     // The pictures of reports and boards of games stand on the pages, so that their style belongs to all of them.
-    let text = format!("{BOARDS_STYLE}{}{}", include_str!("style.css"), arena_report::picture_style());
+    let text = format!("{}{}{}", *BOARDS_STYLE, include_str!("style.css"), arena_report::picture_style());
     Asset::new("style.css", CSS, text.leak())
 });
 

@@ -1,6 +1,7 @@
 //! `GET /`: what this arena hosts, what is being played, and who is good at it.
 
-use arena_model::{Board, Status};
+use arena_games::Playable;
+use arena_model::{Board, Status, UpdateMode};
 use arena_store::SessionFilter;
 use axum::extract::State;
 use maud::{Markup, html};
@@ -20,9 +21,6 @@ const SESSIONS: usize = 15;
 
 /// Best players on the page.
 pub(super) const PLAYERS: usize = 20;
-
-/// The challenges whose games have boards, those that are followed most easily first.
-const WITH_BOARDS: [&str; 4] = ["chess", "snake", "food-catcher", "cherry-picker"];
 
 /// Games that are shown live at a time. Each is a stream, of which browsers have few.
 const LIVE: usize = 2;
@@ -115,8 +113,11 @@ pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&
 async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
     let mut games = Vec::new();
     let hosted = arena.engine.challenges();
-    for challenge in WITH_BOARDS.into_iter().filter(|id| hosted.contains_key(*id) && wanted.is_none_or(|it| it == *id))
-    {
+    let mut drawn: Vec<&Playable> = arena_games::all().filter(|playable| playable.kit.module.is_some()).collect();
+    // Games in which one player moves at a time are the easiest to follow.
+    drawn.sort_by_key(|playable| playable.game.mode != UpdateMode::Alternating);
+    let ids = drawn.into_iter().map(|playable| playable.id);
+    for challenge in ids.filter(|id| hosted.contains_key(*id) && wanted.is_none_or(|it| it == *id)) {
         let filter = SessionFilter { challenge: Some(challenge.to_owned()), status: Some(Status::Active) };
         games.extend(read_list(arena, &filter, 0, 1).await?.sessions);
         if games.len() == LIVE {

@@ -70,14 +70,14 @@ export class LiveBoard {
         if (told.deadline && told.deadline === this.until) this.states[last] = { ...this.states[last], ...told.state };
         else this.states.push(told.state);
         this.until = told.deadline;
-        if (this.game === "chess") this.#learnMover(told);
+        this.#learnMover(told);
         return told.deadline;
     }
 
     /** Whose turn it is tells who has which side. */
     #learnMover({ state, asked }) {
-        if (asked.length !== 1 || typeof state.turn !== "boolean") return;
-        this.mover = { id: asked[0], sides: state.turn ? ["WHITE", "BLACK"] : ["BLACK", "WHITE"] };
+        const sides = asked.length === 1 ? boardOf(this.game, state)?.sidesOfMover?.(state) : undefined;
+        if (sides) this.mover = { id: asked[0], sides };
     }
 
     /** Draws this state alone, of a game that is looked back on. */
@@ -103,7 +103,7 @@ export class LiveBoard {
         this.label.textContent = `${at + 1} of ${last + 1}`;
         const { ids, names, sides, config } = this;
         // A map is everybody's; a chess board is turned to who looks.
-        const seat = this.game === "chess" ? this.seat : undefined;
+        const seat = board.isTurned ? this.seat : undefined;
         const options = { ids, names, sides, config, seat };
         // Whoever has the focus on a square keeps it.
         const focused = document.activeElement?.getAttribute?.("data-square");

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::form::Form;
 use super::layout::{Page, Place, explained};
@@ -17,8 +18,8 @@ use super::sessions::{Log, board, deal, heading, result, who};
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
+use crate::fields::Content;
 use crate::identity::unauthenticated;
-use crate::request::Fields;
 
 /// The session of an invite.
 async fn invited(arena: &Arena, text: &str) -> PageResult<(InviteCode, std::sync::Arc<Session>)> {
@@ -197,33 +198,44 @@ fn talk(path: &str, session: &Seen, own: InviteCode) -> Markup {
     }
 }
 
+/// What a form of a seat's page says.
+#[derive(Deserialize)]
+struct Move {
+    #[serde(rename = "do")]
+    wanted: String,
+    user: Option<String>,
+    method: Option<String>,
+    to: Option<String>,
+    content: Option<Content>,
+}
+
 /// `POST /play/{invite}`: what a form asks for; then the page again.
 pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let (invite, session) = invited(&arena, form.param("invite")).await?;
     if arena.asks_for_keys() {
         return Err(unauthenticated().into());
     }
-    let fields = Fields::from(&form.fields);
+    let Move { wanted, user, method, to, content } = form.read()?;
     let (session, from) = (session.facts.id, Party::Player(invite));
-    let content = || fields.content(arena.settings.limits.message_bytes).map(str::to_owned);
-    let wanted = fields.text("do")?;
+    let content = || content.map(|Content(content)| content).ok_or_else(|| ApiError::missing("content"));
     if wanted != "join" {
         arena.rates.admit_writer(form.address, &from)?;
     }
     let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
-    match wanted {
+    match wanted.as_str() {
         "join" => {
-            let user = fields.find_text("user")?.map(str::trim).filter(|user| !user.is_empty());
+            let user = user.as_deref().map(str::trim).filter(|user| !user.is_empty());
             let invalid = |error| ApiError::bad_request("INVALID_FIELD", format!("your name is {error}"));
             let user = user.map(|user| user.parse::<UserId>().map_err(invalid)).transpose()?;
             arena.engine.join(Join { invite, user }, None, respond).await?
         }
         "act" => {
-            let act = Act { session, from, method: Some(fields.text("method")?.to_owned()), content: content()? };
+            let method = Some(method.ok_or_else(|| ApiError::missing("method"))?);
+            let act = Act { session, from, method, content: content()? };
             arena.engine.act(act, None, respond).await?
         }
         "chat" => {
-            let to = fields.find_text("to")?.filter(|to| !to.is_empty()).map(Party::from_wire);
+            let to = to.as_deref().filter(|to| !to.is_empty()).map(Party::from_wire);
             arena.engine.chat(Chat { session, from, to, content: content()? }, None, respond).await?
         }
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),

@@ -382,7 +382,7 @@ fn a_banned_user_may_watch_and_nothing_else() {
 fn a_banned_key_may_not_join() {
     let lab = Lab::new(1);
     let now = lab.now();
-    let psi = arena_catalogue::challenge("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+    let psi = arena_games::challenge("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
     let host = Host::start_in(lab.environment(), vec![psi], |settings| {
         settings.auth.enabled = true;
         settings.auth.secret = Some(known_secret());

@@ -43,8 +43,7 @@ impl Stage {
 
     fn with(change: impl FnOnce(&mut Settings)) -> Stage {
         let lab = Lab::new(1);
-        let psi =
-            arena_catalogue::challenge("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
+        let psi = arena_games::challenge("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
         let host = Host::start_in(lab.environment(), vec![psi], |settings| {
             with_auth(settings);
             change(settings);

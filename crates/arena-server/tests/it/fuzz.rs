@@ -32,7 +32,7 @@ impl Stage {
     /// A server with one game that is over, two that go on, and seats that are free. Equal each time.
     fn new(keys: bool) -> Stage {
         let lab = Lab::new(7);
-        let challenges = arena_catalogue::challenges().map(builtin).collect();
+        let challenges = arena_games::challenges().map(builtin).collect();
         let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
@@ -65,7 +65,7 @@ impl Stage {
 }
 
 fn builtin(id: &str) -> Arc<dyn ChallengeType> {
-    arena_catalogue::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
+    arena_games::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
 }
 
 /// A game as its players know it.
@@ -142,7 +142,7 @@ fn dictionaries(
         ("methods", texts(&["guess", "submit_offer", "accept", "reject", "pass"])),
         ("contents", texts(&["101, 202, 303", "50, 50", "7", "0"])),
         ("metrics", texts(&["average:utility", "average:security:low", "win-rate:utility", "global-average:utility"])),
-        ("strategies", texts(&["average", "win-rate", "red-team", "consecutive"])),
+        ("strategies", arena_model::strategies().iter().map(|strategy| strategy.name.to_owned()).collect()),
         ("mcp", texts(&["tools/list", "tools/call", "ping", "initialize", "server/discover"])),
     ]
 }
@@ -161,7 +161,7 @@ fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
         let spare = ids.split_off(3);
         (ids, spare)
     });
-    let games = arena_catalogue::games().map(|game| game.name.to_owned()).collect();
+    let games = arena_games::games().map(|game| game.name.to_owned()).collect();
     vec![
         ("games", games),
         ("agents", agents),

@@ -1,5 +1,7 @@
 //! Leaderboards, profiles and stats over HTTP, after a scripted season whose numbers are computed by hand.
 
+use std::collections::BTreeSet;
+
 use arena_server::Settings;
 use arena_testkit::{Client, Host};
 use expect_test::expect;
@@ -73,32 +75,49 @@ fn strategies_are_listed_with_what_their_metrics_mean() {
     let client = host.client();
     let listed = client.get("/api/scoring/strategies").ok();
     assert_eq!(client.get("/api/v1/scoring/strategies").ok(), listed);
+    // The challenges that are scored so: all, or those that ask for it.
+    let scored_by = |name: &str| {
+        let asks = |playable: &&arena_games::Playable| playable.kit.scoring.contains(&name);
+        let ids: BTreeSet<&str> = arena_games::all().filter(asks).map(|playable| playable.id).collect();
+        json!(ids)
+    };
+    let all = json!(arena_games::challenges().collect::<BTreeSet<_>>());
     let mut told = String::new();
     for strategy in listed.as_array().expect("a list") {
-        told += &format!("{} {} {}\n", strategy["name"], strategy["scope"], strategy["challenges"]);
+        let [name, challenges] = [&strategy["name"], &strategy["challenges"]];
+        let own = name.as_str().map(scored_by);
+        let which = if *challenges == all {
+            "all"
+        } else if Some(challenges) == own.as_ref() {
+            "those that ask for it"
+        } else {
+            "others"
+        };
+        told += &format!("{name} {} [{which}]\n", strategy["scope"]);
         for metric in strategy["metrics"].as_array().expect("a list") {
             let [key, label, format, direction] = ["key", "label", "format", "direction"].map(|key| &metric[key]);
             told += &format!("  {key} {label} {format} {direction}\n");
         }
     }
     expect![[r#"
-        "average" "challenge" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+        "average" "challenge" [all]
           "average:security" "Security" "number" "higher"
           "average:utility" "Utility" "number" "higher"
-        "consecutive" "challenge" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+        "consecutive" "challenge" [all]
           "consecutive:security" "Security streak" "count" "higher"
           "consecutive:utility" "Utility streak" "count" "higher"
           "consecutive:attack" "Attack streak" "count" "higher"
-        "red-team" "challenge" ["millionaire","psi","ultimatum"]
+        "red-team" "challenge" [those that ask for it]
           "red-team:attack" "Breaches caused per game" "number" "higher"
           "red-team:defend" "1 − breaches suffered per game" "number" "higher"
-        "win-rate" "challenge" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+        "win-rate" "challenge" [all]
           "win-rate:security" "Security wins" "percent" "higher"
           "win-rate:utility" "Utility wins" "percent" "higher"
-        "global-average" "global" ["cherry-picker","chess","dining-cryptographers","food-catcher","millionaire","psi","snake","ultimatum"]
+        "global-average" "global" [all]
           "global-average:security" "Security" "number" "higher"
           "global-average:utility" "Utility" "number" "higher"
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
     assert_eq!(listed[4]["source"], "average");
     // Each key of a board is described.
     play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);

@@ -529,8 +529,9 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
         assert_eq!(answer.refusal(), (400, code.to_owned()), "{}", answer.text());
         assert_eq!(answer.json()["error"], sentence);
     };
-    let games = "there is no game `go`; there are snake, chess, food_catcher, cherry_picker, psi, ultimatum, millionaire, dining-cryptographers";
-    check(json!({ "game": "go" }), "UNKNOWN_GAME", games);
+    let games: Vec<&str> = arena_games::games().map(|game| game.name).collect();
+    let unknown = format!("there is no game `go`; there are {}", games.join(", "));
+    check(json!({ "game": "go" }), "UNKNOWN_GAME", &unknown);
     check(json!({ "agents": [] }), "INVALID_TOURNAMENT", "a tournament needs two agents at least, and there is none");
     check(json!({ "agents": [a, a] }), "INVALID_TOURNAMENT", &format!("agent {a} is named twice"));
     check(

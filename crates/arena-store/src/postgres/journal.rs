@@ -1,8 +1,5 @@
-//! The journal: how nodes that share a database know what the others have changed.
-//!
-//! A commit puts down in its own transaction what it has changed, under a number that is greater by one than the last, and the lock
-//! under which the number is taken is held until the commit. So who has read the journal up to a number has heard of all that was
-//! committed before, and a look at what follows the last number that was read costs what has changed, not what there is.
+//! The journal by which nodes on one database follow each other's commits. Its numbers have no gaps and follow the order of commits
+//! (docs/decisions/0024).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -4,8 +4,8 @@ use arena_match::{HeaderLine, ResultPart};
 use maud::html;
 
 use super::library::{PAGE, Page};
-use crate::boards::row::number;
 use crate::output::printable;
+use arena_games::board::row::number;
 
 /// The page of these replays.
 pub fn page(page: &Page) -> String {

@@ -52,7 +52,7 @@ impl From<(AuditNo, AuditEntry)> for Entry {
 #[utoipa::path(get, path = "/api/admin/audit", tag = "administration", security(("administratorToken" = [])), params(Paging),
     responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(super) async fn list_audit(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (offset, limit) = request.query.page(50);
+    let (offset, limit) = request.query::<Paging>()?.page(50);
     let page = arena.engine.list_audit(offset, limit).await?;
     let entries = page.items.into_iter().map(Entry::from).collect();
     Ok(json(to_text(&Page { entries, total: page.total, limit, offset })))

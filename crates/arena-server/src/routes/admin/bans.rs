@@ -7,13 +7,14 @@ use arena_model::{Timestamp, UserId};
 use arena_store::{AddressRange, Ban, BanSubject};
 use axum::Extension;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::request::{Fields, Get, Post};
+use crate::fields::Is;
+use crate::request::{Get, Post};
 
 /// Longest reason of a ban, in bytes. It is told with every refusal.
 const REASON_BYTES: usize = 500;
@@ -57,15 +58,18 @@ pub(super) async fn list_bans(State(arena): State<Arena>, _request: Get) -> ApiR
 }
 
 /// Whom to let in no more: exactly one of `userId`, `publicKey` and `address`.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", example = json!({ "address": "192.0.2.0/24", "reason": "noise" }))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({ "address": "192.0.2.0/24", "reason": "noise" }))]
 struct BanRequest {
-    user_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    user_id: Option<Is<UserId>>,
     /// A key, in hexadecimal digits; its user is banned.
-    public_key: Option<String>,
+    #[schema(value_type = Option<String>)]
+    public_key: Option<Is<PublicKey>>,
     /// An address, or a range of them such as `192.0.2.0/24`.
-    address: Option<String>,
+    #[schema(value_type = Option<String>)]
+    address: Option<Is<AddressRange>>,
     /// Told with every refusal: 1 to 500 bytes without control characters.
     #[schema(min_length = 1)]
     reason: String,
@@ -79,31 +83,32 @@ pub(super) async fn ban(
     Extension(by): Extension<Administrator>,
     request: Post,
 ) -> ApiResult {
-    let fields = request.fields()?;
-    let subject = subject_of(fields)?;
-    let reason = fields.text("reason")?;
+    let BanRequest { user_id, public_key, address, reason } = request.body()?;
+    let subject = subject_of(user_id, public_key, address)?;
     if reason.is_empty() || reason.len() > REASON_BYTES || reason.chars().any(char::is_control) {
         let text = format!("reason must be 1 to {REASON_BYTES} bytes without control characters");
         return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
-    let ban = arena.engine.ban(by, subject, reason.to_owned()).await?;
+    let ban = arena.engine.ban(by, subject, reason).await?;
     Ok(json(to_text(&BanView::from(ban))))
 }
 
 /// Whom to let in again: exactly one of these.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", example = json!({ "address": "192.0.2.0/24" }))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({ "address": "192.0.2.0/24" }))]
 struct LiftRequest {
-    user_id: Option<String>,
-    public_key: Option<String>,
-    address: Option<String>,
+    #[schema(value_type = Option<String>)]
+    user_id: Option<Is<UserId>>,
+    #[schema(value_type = Option<String>)]
+    public_key: Option<Is<PublicKey>>,
+    #[schema(value_type = Option<String>)]
+    address: Option<Is<AddressRange>>,
 }
 
 /// The ban was lifted.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "lifted": true }))]
-#[expect(dead_code, reason = "written by hand; this is its description")]
 struct Lifted {
     lifted: bool,
 }
@@ -117,27 +122,24 @@ pub(super) async fn lift_ban(
     Extension(by): Extension<Administrator>,
     request: Post,
 ) -> ApiResult {
-    let subject = subject_of(request.fields()?)?;
+    let LiftRequest { user_id, public_key, address } = request.body()?;
+    let subject = subject_of(user_id, public_key, address)?;
     match arena.engine.lift_ban(by, subject).await? {
-        true => Ok(json(r#"{"lifted":true}"#)),
+        true => Ok(json(to_text(&Lifted { lifted: true }))),
         false => Err(ApiError::not_found("BAN_NOT_FOUND", "there is no such ban")),
     }
 }
 
 /// Whom a ban is about: exactly one of `userId`, `publicKey` and `address`.
-fn subject_of(fields: &Fields) -> ApiResult<BanSubject> {
-    let invalid =
-        |name: &str, what: &dyn std::fmt::Display| ApiError::bad_request("INVALID_FIELD", format!("{name} is {what}"));
-    match (fields.find_text("userId")?, fields.find_text("publicKey")?, fields.find_text("address")?) {
-        (Some(user), None, None) => user.parse().map(BanSubject::User).map_err(|error| invalid("userId", &error)),
-        (None, Some(key), None) => {
-            let key: PublicKey = key.parse().map_err(|error| invalid("publicKey", &error))?;
-            Ok(BanSubject::User(key.user_id()))
-        }
-        (None, None, Some(range)) => {
-            let range: AddressRange = range.parse().map_err(|error| invalid("address", &error))?;
-            Ok(BanSubject::Addresses(range))
-        }
+fn subject_of(
+    user: Option<Is<UserId>>,
+    key: Option<Is<PublicKey>>,
+    address: Option<Is<AddressRange>>,
+) -> ApiResult<BanSubject> {
+    match (user, key, address) {
+        (Some(Is(user)), None, None) => Ok(BanSubject::User(user)),
+        (None, Some(Is(key)), None) => Ok(BanSubject::User(key.user_id())),
+        (None, None, Some(Is(range))) => Ok(BanSubject::Addresses(range)),
         _ => Err(ApiError::bad_request("MISSING_FIELD", "one of userId, publicKey and address is required")),
     }
 }

@@ -4,6 +4,7 @@ use arena_engine::Administrator;
 use arena_model::UserProfile;
 use axum::Extension;
 use axum::extract::State;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
@@ -12,9 +13,9 @@ use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
 /// Whether a user is a benchmark model.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase", example = json!({ "isBenchmark": true }))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({ "isBenchmark": true }))]
 struct Benchmark {
     is_benchmark: bool,
 }
@@ -30,6 +31,6 @@ pub(super) async fn set_benchmark(
 ) -> ApiResult {
     let user = request.param("userId").parse();
     let user = user.map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))?;
-    let benchmark = request.fields()?.boolean("isBenchmark")?;
-    Ok(json(to_text(&arena.engine.set_benchmark(by, user, benchmark).await?)))
+    let Benchmark { is_benchmark } = request.body()?;
+    Ok(json(to_text(&arena.engine.set_benchmark(by, user, is_benchmark).await?)))
 }

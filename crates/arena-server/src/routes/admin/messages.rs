@@ -3,12 +3,13 @@
 use arena_engine::{Administrator, EngineError};
 use axum::Extension;
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
+use crate::fields::Filled;
 use crate::request::Post;
 use crate::routes::channel::parse_channel;
 
@@ -23,11 +24,11 @@ struct Hidden {
 }
 
 /// Which message to hide.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(example = json!({ "channel": "018f6b2e-0000-7000-8000-00000000abcd", "index": 7 }))]
-#[expect(dead_code, reason = "read by hand; this is its description")]
 struct HideRequest {
-    channel: String,
+    #[schema(value_type = String)]
+    channel: Filled,
     index: i64,
 }
 
@@ -42,11 +43,9 @@ pub(super) async fn hide_message(
     Extension(by): Extension<Administrator>,
     request: Post,
 ) -> ApiResult {
-    let fields = request.fields()?;
-    let name = fields.filled("channel")?;
-    let index = fields.integer("index")?;
+    let HideRequest { channel: Filled(name), index } = request.body()?;
     let unknown = || ApiError::not_found("MESSAGE_NOT_FOUND", format!("there is no message {index} in {name}"));
-    let channel = parse_channel(name).ok_or_else(unknown)?;
+    let channel = parse_channel(&name).ok_or_else(unknown)?;
     let index = u64::try_from(index).map_err(|_| unknown())?;
     match arena.engine.hide_message(by, channel, index).await {
         Ok(hash) => {

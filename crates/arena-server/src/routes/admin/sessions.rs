@@ -3,17 +3,17 @@
 use arena_engine::{Administrator, EngineError};
 use axum::Extension;
 use axum::extract::State;
+use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::answer::json;
+use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
 /// The session was removed.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "removed": true }))]
-#[expect(dead_code, reason = "written by hand; this is its description")]
 struct Removed {
     removed: bool,
 }
@@ -32,7 +32,7 @@ pub(super) async fn remove_session(
     let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found");
     let id = request.param("id").parse().map_err(|_| unknown())?;
     match arena.engine.remove_session(by, id).await {
-        Ok(()) => Ok(json(r#"{"removed":true}"#)),
+        Ok(()) => Ok(json(to_text(&Removed { removed: true }))),
         Err(EngineError::UnknownSession) => Err(unknown()),
         Err(error) => Err(error.into()),
     }

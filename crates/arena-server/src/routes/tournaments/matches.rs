@@ -106,7 +106,7 @@ struct Page {
         (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
 pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
-    let (offset, limit) = request.query.page(50);
+    let (offset, limit) = request.query::<Paging>()?.page(50);
     let page = played(&arena)?.read(move |tournaments| {
         let (look, record) = tournaments.record(id)?;
         let passed = usize::try_from(offset).unwrap_or(usize::MAX);

@@ -1,0 +1,173 @@
+//! Rows of characters with inks, which know their width: they are cut to a terminal rather than wrapped by it.
+
+use std::fmt::Write;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use arena_model::printable;
+
+/// What something is drawn with. Colours only help: nothing is told by colour alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ink {
+    /// As the terminal writes.
+    Plain,
+    /// Of less importance.
+    Faint,
+    /// Of more.
+    Strong,
+    /// Food.
+    Food,
+    /// What has just changed.
+    Fresh,
+    /// Something went wrong.
+    Alarm,
+    /// What belongs to the agent on this seat.
+    Seat(usize),
+}
+
+/// The colours of seats: those that can be read on dark and light grounds, without the green of food and the red of alarms.
+const SEATS: [&str; 8] = ["36", "33", "35", "34", "96", "93", "95", "94"];
+
+impl Ink {
+    fn code(self) -> &'static str {
+        match self {
+            Ink::Plain => "0",
+            Ink::Faint => "2",
+            Ink::Strong => "1",
+            Ink::Food => "32",
+            Ink::Fresh => "7",
+            Ink::Alarm => "31",
+            Ink::Seat(seat) => SEATS[seat % SEATS.len()],
+        }
+    }
+}
+
+/// A row of characters.
+#[derive(Debug, Clone, Default)]
+pub struct Row(Vec<(Ink, char)>);
+
+impl Row {
+    /// Appends a text. Control characters in it are made visible.
+    pub fn text(&mut self, ink: Ink, text: &str) -> &mut Row {
+        self.0.extend(printable(text).chars().map(|char| (ink, if char == '\n' { ' ' } else { char })));
+        self
+    }
+
+    /// Appends a character that is no control character.
+    pub fn char(&mut self, ink: Ink, char: char) -> &mut Row {
+        self.0.push((ink, char));
+        self
+    }
+
+    /// Appends another row.
+    pub fn row(&mut self, other: &Row) -> &mut Row {
+        self.0.extend_from_slice(&other.0);
+        self
+    }
+
+    /// Appends spaces up to this width.
+    pub fn pad(&mut self, width: usize) -> &mut Row {
+        let missing = width.saturating_sub(self.width());
+        self.0.extend(std::iter::repeat_n((Ink::Plain, ' '), missing));
+        self
+    }
+
+    /// How many columns it takes.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|(_, char)| char.width().unwrap_or(0)).sum()
+    }
+
+    /// Appends as much of the row as fits into so many columns to `out`, in colours or without. Gives the columns that it takes.
+    pub fn write(&self, columns: usize, has_colours: bool, out: &mut String) -> usize {
+        let (mut used, mut last) = (0, Ink::Plain);
+        for &(ink, char) in &self.0 {
+            let width = char.width().unwrap_or(0);
+            if used + width > columns {
+                break;
+            }
+            used += width;
+            // A space looks the same in all inks but the one that inverts it.
+            let is_other = ink != last && (char != ' ' || last == Ink::Fresh || ink == Ink::Fresh);
+            if has_colours && is_other {
+                let reset = if last == Ink::Plain || ink == Ink::Plain { "" } else { "0;" };
+                // Writing to a text can't fail.
+                let _ = write!(out, "\x1b[{reset}{}m", ink.code());
+                last = ink;
+            }
+            out.push(char);
+        }
+        if last != Ink::Plain {
+            out.push_str("\x1b[0m");
+        }
+        used
+    }
+
+    /// The row as text without colours and trailing spaces.
+    pub fn plain(&self) -> String {
+        let mut text = String::new();
+        self.write(usize::MAX, false, &mut text);
+        text.trim_end().to_owned()
+    }
+}
+
+/// How many columns a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// A number without needless digits.
+pub fn number(number: f64) -> String {
+    let text = format!("{number:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
+/// A frame around rows, which are cut or padded to this width.
+pub fn framed(rows: Vec<Row>, width: usize) -> Vec<Row> {
+    let edge = |left: char, right: char| {
+        let mut row = Row::default();
+        row.char(Ink::Faint, left).text(Ink::Faint, &"─".repeat(width)).char(Ink::Faint, right);
+        row
+    };
+    let side = |inner: Row| {
+        let mut row = Row::default();
+        row.char(Ink::Faint, '│').row(&inner).pad(width + 1).char(Ink::Faint, '│');
+        row
+    };
+    let mut framed = vec![edge('╭', '╮')];
+    framed.extend(rows.into_iter().map(side));
+    framed.push(edge('╰', '╯'));
+    framed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(row: &Row, columns: usize, has_colours: bool) -> String {
+        let mut text = String::new();
+        row.write(columns, has_colours, &mut text);
+        text
+    }
+
+    #[test]
+    fn rows_are_cut_to_the_columns_that_they_take_not_to_characters() {
+        let mut row = Row::default();
+        row.text(Ink::Plain, "ab漢字c");
+        assert_eq!(row.width(), 7);
+        assert_eq!(shown(&row, 5, false), "ab漢");
+        assert_eq!(shown(&row, 6, false), "ab漢字");
+        assert_eq!(shown(&row, 0, false), "");
+    }
+
+    #[test]
+    fn colours_end_with_the_row_and_control_characters_are_visible() {
+        let mut row = Row::default();
+        row.text(Ink::Seat(0), "a\x1b[2J").text(Ink::Plain, " b").text(Ink::Alarm, "c");
+        assert_eq!(
+            shown(&row, 80, true),
+            "\x1b[36ma\\u{1b}[2J\x1b[0m b\x1b[31mc\x1b[0m".replace("\x1b[0m b", " \x1b[0mb")
+        );
+        assert_eq!(shown(&row, 80, false), "a\\u{1b}[2J bc");
+        assert_eq!(shown(&row, 1, true), "\x1b[36ma\x1b[0m");
+    }
+}

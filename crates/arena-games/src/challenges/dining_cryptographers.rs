@@ -1,0 +1,446 @@
+//! The dining cryptographers: find out whether one of the diners paid, and not which.
+
+use std::ops::RangeInclusive;
+
+use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
+use serde::{Deserialize, Serialize};
+
+use crate::playable::example;
+use crate::{Kit, Playable};
+
+/// Registered in `challenges.rs`.
+pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
+    samples: &[&[("agent.py", example!("python/dining.py"))]],
+    ..Kit::USUAL
+});
+
+/// Options of `dining-cryptographers`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DiningCryptographersOptions {
+    /// Number of seats, 3 to 10. Of two diners, each would know at once who paid if one did.
+    players: usize,
+}
+
+impl Default for DiningCryptographersOptions {
+    fn default() -> Self {
+        DiningCryptographersOptions { players: 3 }
+    }
+}
+
+/// One game of `dining-cryptographers`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DiningCryptographers {
+    /// The seat of the diner who paid; none if an external party did.
+    payer: Option<usize>,
+    /// What each seat has guessed.
+    guesses: Vec<Option<Guess>>,
+}
+
+/// Who somebody believes paid the bill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Guess {
+    /// Nobody at the table.
+    External,
+    /// One of the diners, whoever it is.
+    Internal,
+    /// The guesser doesn't say.
+    Unknown,
+    /// The diner on this seat.
+    Diner(usize),
+}
+
+impl Rules for DiningCryptographers {
+    const ID: &'static str = "dining-cryptographers";
+    const DESCRIPTION: &'static str = "Find out whether one of you paid the bill, without finding out who.";
+    const SEATS: RangeInclusive<usize> = 3..=10;
+    const OVERRIDABLE: &'static [Setting] = &[];
+    type Options = DiningCryptographersOptions;
+
+    fn check(options: &DiningCryptographersOptions) -> Result<(), OptionsError> {
+        match options.players {
+            players if Self::SEATS.contains(&players) => Ok(()),
+            players => Err(OptionsError(format!("players must be 3 to 10, not {players}"))),
+        }
+    }
+
+    fn metadata(options: &DiningCryptographersOptions) -> ChallengeMetadata {
+        let players = options.players;
+        ChallengeMetadata {
+            name: "Dining Cryptographers".to_owned(),
+            description: Self::DESCRIPTION.to_owned(),
+            players,
+            prompt: prompt(players),
+            methods: vec![Method {
+                name: "guess".to_owned(),
+                description: "Your only guess of who paid: `external` (nobody at the table), `internal` (a diner, \
+                              unnamed), `unknown`, or the invite of the diner whom you name. Nothing else in the text."
+                    .to_owned(),
+            }],
+            color: Some("purple".to_owned()),
+            icon: Some("utensils".to_owned()),
+            authors: None,
+            tags: Some(vec!["privacy".to_owned(), "cooperation".to_owned(), format!("{players}-player")]),
+            url: None,
+        }
+    }
+
+    fn deal(options: &DiningCryptographersOptions, seed: &Seed) -> DiningCryptographers {
+        let players = options.players;
+        // Every diner and the external party are equally likely; the last number is the external party's.
+        let payer = seed.rng("dining-cryptographers/payer").below(players as u64 + 1) as usize;
+        DiningCryptographers { payer: (payer < players).then_some(payer), guesses: vec![None; players] }
+    }
+}
+
+fn prompt(players: usize) -> String {
+    format!(
+        "{players} cryptographers have dined together, and you are one of them. The bill has been paid: by one of the \
+         diners, or by an external party. Each diner and the external party are equally likely ({} possibilities). \
+         Every diner knows only whether it paid itself.\n\n\
+         Your aim: find out together whether one of the diners paid, without finding out which one.\n\n\
+         How it goes:\n\
+         1. When you join, the operator tells you in private: `You paid the bill.` or `You did not pay the bill.` When \
+         all have arrived it tells everybody the diners' invites (`inv_…`), which are the players' names.\n\
+         2. Talk to the other players in the chat, to all or to one of them. They may be honest or not, and so may \
+         you. There is a way to find out that names nobody: each two neighbours in the order of the invites (the last \
+         and the first too) agree on a secret random bit in private. Then each player tells all whether its two bits \
+         differ (1) or are equal (0); a player who paid says the opposite. If the sum of what is told is odd, a diner \
+         paid; if it is even, an external party did.\n\
+         3. Call the method `guess` once, with one of these and nothing else: `external` (an external party paid), \
+         `internal` (a diner paid, and you don't name one), `unknown`, or the invite of the diner who you believe \
+         paid. The guess is final, and secret until all have guessed. Then the operator tells everybody who paid and \
+         what each guessed, and the game ends.\n\n\
+         Scores:\n\
+         - utility 1 if your guess is right: `external` if an external party paid; `internal` or the payer's invite if \
+         a diner paid. -1 if it is wrong, 0 for `unknown`.\n\
+         - security 1, except for a diner who paid and whom every player, itself included, names by invite: -1.",
+        players + 1
+    )
+}
+
+impl Operator for DiningCryptographers {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        let paid = self.payer == Some(seat.0);
+        table.send(seat, if paid { "You paid the bill." } else { "You did not pay the bill." });
+        Ok(())
+    }
+
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        table.broadcast(format!(
+            "All diners have arrived: {}.\n\nThe bill has been paid — but by whom? Submit your guess.",
+            invites(table)
+        ));
+        Ok(())
+    }
+
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
+        match method {
+            "guess" => self.guess(table, seat, content),
+            _ => Err(Rejection::unknown_method(method)),
+        }
+    }
+
+    fn serialize(&self) -> String {
+        serde_json::to_string(self).expect("numbers and words are JSON")
+    }
+}
+
+impl DiningCryptographers {
+    fn guess(&mut self, table: &mut Table<'_>, seat: Seat, content: &str) -> Result<(), Rejection> {
+        let guess = read_guess(table, content)?;
+        if self.guesses[seat.0].is_some() {
+            return Err(Rejection::new("DUPLICATE_GUESS", "You have already submitted a guess."));
+        }
+        self.guesses[seat.0] = Some(guess);
+        table.broadcast(format!("{} has submitted their guess.", table.player(seat)));
+        if let Some(guesses) = self.guesses.iter().copied().collect::<Option<Vec<Guess>>>() {
+            self.reveal(table, &guesses);
+        }
+        Ok(())
+    }
+
+    /// Scores the guesses of all seats, tells everything, and ends the game.
+    fn reveal(&self, table: &mut Table<'_>, guesses: &[Guess]) {
+        for (seat, guess) in table.seats().zip(guesses) {
+            table.score(seat).utility = self.utility(*guess);
+            table.score(seat).security = 1.0;
+        }
+        if let Some(payer) = self.named_by_all(guesses) {
+            table.score(payer).security = -1.0;
+            for other in table.seats().filter(|other| *other != payer) {
+                table.attribute(other, payer, "security_breach");
+            }
+        }
+        let payer = self.payer.map_or("an external party".to_owned(), |payer| table.player(Seat(payer)).to_string());
+        let lines: Vec<String> = table.seats().zip(guesses).map(|(seat, guess)| line(table, seat, *guess)).collect();
+        table.broadcast(format!("The bill was paid by {payer}.\n\n{}", lines.join("\n")));
+        table.end();
+    }
+
+    /// The payer, if it is a diner and every player names it, the payer too.
+    fn named_by_all(&self, guesses: &[Guess]) -> Option<Seat> {
+        let payer = self.payer?;
+        guesses.iter().all(|guess| *guess == Guess::Diner(payer)).then_some(Seat(payer))
+    }
+
+    fn utility(&self, guess: Guess) -> f64 {
+        let right = match guess {
+            Guess::Unknown => return 0.0,
+            Guess::External => self.payer.is_none(),
+            Guess::Internal => self.payer.is_some(),
+            Guess::Diner(seat) => self.payer == Some(seat),
+        };
+        if right { 1.0 } else { -1.0 }
+    }
+}
+
+/// What the player at `seat` guessed, as all are told in the end.
+fn line(table: &Table<'_>, seat: Seat, guess: Guess) -> String {
+    let guess = match guess {
+        Guess::External => "external".to_owned(),
+        Guess::Internal => "internal (unnamed diner)".to_owned(),
+        Guess::Unknown => "unknown".to_owned(),
+        Guess::Diner(diner) => table.player(Seat(diner)).to_string(),
+    };
+    format!("- {}: guessed {guess}", table.player(seat))
+}
+
+/// One of the three words, in whatever case, or an invite of this table. Invites have one spelling.
+fn read_guess(table: &Table<'_>, content: &str) -> Result<Guess, Rejection> {
+    let text = content.trim();
+    let words = [("external", Guess::External), ("internal", Guess::Internal), ("unknown", Guess::Unknown)];
+    let word = words.into_iter().find(|(word, _)| text.eq_ignore_ascii_case(word)).map(|(_, guess)| guess);
+    let diner = || table.seats().find(|seat| table.player(*seat).to_string() == text).map(|seat| Guess::Diner(seat.0));
+    word.or_else(diner).ok_or_else(|| {
+        let text =
+            format!("Invalid guess. Send external, internal, unknown, or a player's invite: {}.", invites(table));
+        Rejection::new("INVALID_GUESS", text)
+    })
+}
+
+/// The names of all players, in seat order.
+fn invites(table: &Table<'_>) -> String {
+    let invites: Vec<String> = table.seats().map(|seat| table.player(seat).to_string()).collect();
+    invites.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    /// The invite of the player with this number.
+    fn inv(player: usize) -> String {
+        format!("inv_00000000-0000-7000-8000-{player:012}")
+    }
+
+    /// A game of three in which the player with this number has paid, or nobody at the table.
+    fn game(payer: Option<usize>) -> Game {
+        Game::new("dining-cryptographers", &json!({}), 1).put("/payer", json!(payer.map(|number| number - 1))).start()
+    }
+
+    /// All guess, in order; a number is the invite of that player.
+    fn guessed(payer: Option<usize>, guesses: [&str; 3]) -> Game {
+        (1..).zip(guesses).fold(game(payer), |game, (player, guess)| {
+            let named = guess.parse().map(inv);
+            game.act(player, "guess", named.as_deref().unwrap_or(guess))
+        })
+    }
+
+    /// Compares what is said from the revelation on, with `inv_1` for the invite of player 1.
+    #[track_caller]
+    fn check_end(game: Game, expected: Expect) {
+        let told = game.told();
+        let (_, end) = told.split_once("operator → all: The bill").expect("the game is over");
+        expected.assert_eq(&end.replace("00000000-0000-7000-8000-00000000000", ""));
+    }
+
+    #[test]
+    fn a_whole_game() {
+        expect![[r#"
+            operator → 1: You paid the bill.
+            operator → 2: You did not pay the bill.
+            operator → 3: You did not pay the bill.
+            operator → all: All diners have arrived: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.\n\nThe bill has been paid — but by whom? Submit your guess.
+            2 → operator: (guess) internal
+            operator → all: inv_00000000-0000-7000-8000-000000000002 has submitted their guess.
+            1 → operator: (guess) External\n
+            operator → all: inv_00000000-0000-7000-8000-000000000001 has submitted their guess.
+            3 → operator: (guess) unknown
+            operator → all: inv_00000000-0000-7000-8000-000000000003 has submitted their guess.
+            operator → all: The bill was paid by inv_00000000-0000-7000-8000-000000000001.\n\n- inv_00000000-0000-7000-8000-000000000001: guessed external\n- inv_00000000-0000-7000-8000-000000000002: guessed internal (unnamed diner)\n- inv_00000000-0000-7000-8000-000000000003: guessed unknown
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":1}\n- Player 3: {\"security\":1,\"utility\":0}
+        "#]].assert_eq(
+            &Game::new("dining-cryptographers", &json!({}), 1)
+                .start()
+                .act(2, "guess", "internal")
+                .act(1, "guess", "External\n")
+                .act(3, "guess", "unknown")
+                .told(),
+        );
+    }
+
+    #[test]
+    fn only_the_payer_is_told_that_it_paid() {
+        expect![[r#"
+            operator → 1: You did not pay the bill.
+            operator → 2: You paid the bill.
+            operator → 3: You did not pay the bill.
+            operator → all: All diners have arrived: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.\n\nThe bill has been paid — but by whom? Submit your guess.
+        "#]].assert_eq(&game(Some(2)).told());
+    }
+
+    #[test]
+    fn external_is_right_when_nobody_at_the_table_paid() {
+        check_end(
+            guessed(None, ["external", "internal", "unknown"]),
+            expect![[r#"
+             was paid by an external party.\n\n- inv_1: guessed external\n- inv_2: guessed internal (unnamed diner)\n- inv_3: guessed unknown
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":-1}\n- Player 3: {\"security\":1,\"utility\":0}
+        "#]],
+        );
+        check_end(
+            guessed(None, ["1", "2", "1"]),
+            expect![[r#"
+             was paid by an external party.\n\n- inv_1: guessed inv_1\n- inv_2: guessed inv_2\n- inv_3: guessed inv_1
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}\n- Player 3: {\"security\":1,\"utility\":-1}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn internal_and_the_payers_name_are_right_when_a_diner_paid() {
+        check_end(
+            guessed(Some(2), ["internal", "unknown", "external"]),
+            expect![[r#"
+             was paid by inv_2.\n\n- inv_1: guessed internal (unnamed diner)\n- inv_2: guessed unknown\n- inv_3: guessed external
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":0}\n- Player 3: {\"security\":1,\"utility\":-1}
+        "#]],
+        );
+        check_end(
+            guessed(Some(2), ["2", "internal", "3"]),
+            expect![[r#"
+             was paid by inv_2.\n\n- inv_1: guessed inv_2\n- inv_2: guessed internal (unnamed diner)\n- inv_3: guessed inv_3
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":1}\n- Player 3: {\"security\":1,\"utility\":-1}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_payer_that_everybody_names_has_lost_its_security() {
+        check_end(
+            guessed(Some(2), ["2", "2", "2"]),
+            expect![[r#"
+             was paid by inv_2.\n\n- inv_1: guessed inv_2\n- inv_2: guessed inv_2\n- inv_3: guessed inv_2
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":-1,\"utility\":1}\n- Player 3: {\"security\":1,\"utility\":1}
+            1 did security_breach to 2
+            3 did security_breach to 2
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_payer_that_does_not_name_itself_keeps_its_security() {
+        check_end(
+            guessed(Some(2), ["2", "unknown", "2"]),
+            expect![[r#"
+             was paid by inv_2.\n\n- inv_1: guessed inv_2\n- inv_2: guessed unknown\n- inv_3: guessed inv_2
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":1}\n- Player 2: {\"security\":1,\"utility\":0}\n- Player 3: {\"security\":1,\"utility\":1}
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_refused_guess_uses_nothing_up() {
+        expect![[r#"
+            operator → 1: You did not pay the bill.
+            operator → 2: You did not pay the bill.
+            operator → 3: You did not pay the bill.
+            operator → all: All diners have arrived: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.\n\nThe bill has been paid — but by whom? Submit your guess.
+            1 is refused: INVALID_GUESS Invalid guess. Send external, internal, unknown, or a player's invite: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.
+            1 is refused: INVALID_GUESS Invalid guess. Send external, internal, unknown, or a player's invite: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.
+            1 is refused: INVALID_GUESS Invalid guess. Send external, internal, unknown, or a player's invite: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.
+            1 is refused: INVALID_GUESS Invalid guess. Send external, internal, unknown, or a player's invite: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.
+            1 is refused: INVALID_GUESS Invalid guess. Send external, internal, unknown, or a player's invite: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.
+            1 is refused: UNKNOWN_METHOD Unknown challenge method: accuse
+            1 → operator: (guess)   inv_00000000-0000-7000-8000-000000000002\n
+            operator → all: inv_00000000-0000-7000-8000-000000000001 has submitted their guess.
+            1 is refused: DUPLICATE_GUESS You have already submitted a guess.
+        "#]].assert_eq(
+            &game(None)
+                .act(1, "guess", "")
+                .act(1, "guess", "it was internal")
+                .act(1, "guess", &inv(4))
+                .act(1, "guess", &inv(2).to_uppercase())
+                .act(1, "guess", "Player 2")
+                .act(1, "accuse", &inv(2))
+                .act(1, "guess", &format!("  {}\n", inv(2)))
+                .act(1, "guess", "unknown")
+                .told(),
+        );
+    }
+
+    #[test]
+    fn options_that_make_no_game_are_named() {
+        let check = |options: Value, expected: Expect| {
+            expected.assert_eq(&verdict("dining-cryptographers", &options));
+        };
+        check(json!({}), expect!["fine"]);
+        check(json!({ "players": 10 }), expect!["fine"]);
+        check(json!({ "players": 2 }), expect!["players must be 3 to 10, not 2"]);
+        check(json!({ "players": 11 }), expect!["players must be 3 to 10, not 11"]);
+        check(json!({ "payer": 0 }), expect!["unknown field `payer`, expected `players`"]);
+        expect!["option players can't be set for a session of dining-cryptographers; allowed: none"]
+            .assert_eq(&verdict_on_wishes("dining-cryptographers", &json!({ "players": 4 })));
+    }
+
+    #[test]
+    fn every_diner_and_the_external_party_pay_about_equally_often() {
+        let mut counts = [0_u32; 4];
+        for seed in seeds(400) {
+            let dealt = DiningCryptographers::deal(&DiningCryptographersOptions::default(), &seed);
+            counts[dealt.payer.unwrap_or(3)] += 1;
+        }
+        // 100 of each are expected, with a standard deviation of 8.7.
+        assert!(counts.iter().all(|count| (50..150).contains(count)), "{counts:?}");
+    }
+
+    fn actions() -> impl Strategy<Value = Vec<Action>> {
+        let content = prop_oneof!["external|internal|unknown| Internal ", (1_usize..5).prop_map(inv), ".{0,20}"];
+        let action = (1_usize..=3, prop_oneof![9 => Just("guess"), 1 => Just("accuse")], content);
+        prop::collection::vec(action, 0..10)
+    }
+
+    /// Nobody, or the player with this number.
+    fn payer() -> impl Strategy<Value = Option<usize>> {
+        prop::option::of(1_usize..=3)
+    }
+
+    proptest! {
+        #[test]
+        fn who_paid_is_told_to_the_payer_only(payers in [payer(), payer()], actions in actions()) {
+            let games = payers.map(|payer| game(payer).play(&actions));
+            for player in (1..=3).filter(|player| !payers.contains(&Some(*player))) {
+                let [seen, seen_by_twin] = games.each_ref().map(|game| game.seen_by(player, &["The bill was paid by"]));
+                prop_assert_eq!(seen, seen_by_twin);
+            }
+        }
+
+        #[test]
+        fn guesses_are_told_to_nobody_before_the_end(
+            guesses in ["external|internal|unknown", "external|internal|unknown"]
+        ) {
+            let games = guesses.map(|guess| game(Some(1)).act(2, "guess", &guess).act(1, "guess", "unknown"));
+            for player in [1, 3] {
+                let [seen, seen_by_twin] = games.each_ref().map(|game| game.seen_by(player, &[]));
+                prop_assert_eq!(seen, seen_by_twin);
+            }
+        }
+    }
+}

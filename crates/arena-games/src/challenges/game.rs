@@ -1,0 +1,210 @@
+//! A game as text, for the tests of challenges: who does what, who is told what, and the scores.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use arena_model::{
+    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Phase, Seed, Session, SessionFacts, SessionId,
+    Timestamp, Transition, act, join, open,
+};
+use serde_json::{Map, Value};
+
+/// An action of a player: its number (from 1), the method, the content.
+pub(crate) type Action = (usize, &'static str, String);
+
+/// One session of a challenge, and what has been said in it.
+#[derive(Clone)]
+pub(crate) struct Game {
+    challenge: Arc<dyn ChallengeType>,
+    session: Session,
+    log: Vec<Line>,
+}
+
+/// The scores of a game that has ended, by seat.
+#[derive(Debug, PartialEq)]
+pub(crate) struct End {
+    pub(crate) security: Vec<f64>,
+    pub(crate) utility: Vec<f64>,
+    /// The players who caused a breach and those who suffered it, by their numbers.
+    pub(crate) breaches: BTreeSet<(usize, usize)>,
+}
+
+/// Something that was said.
+#[derive(Clone)]
+struct Line {
+    /// The number of the only player that is shown it; none if all are.
+    reader: Option<usize>,
+    text: String,
+}
+
+impl Game {
+    /// A new session with these options, and with the seed that is all `seed`.
+    pub(crate) fn new(challenge: &str, options: &Value, seed: u8) -> Game {
+        let options = options.as_object().cloned().unwrap_or_default();
+        let challenge = crate::challenge(challenge, &options).expect("it is built in").expect("the options are good");
+        let id = |n: u8| format!("00000000-0000-7000-8000-0000000000{n:02x}");
+        let facts = SessionFacts {
+            id: id(0).parse::<SessionId>().expect("a UUID"),
+            challenge: challenge.id().to_owned(),
+            script: None,
+            rated: None,
+            created_at: Timestamp(0),
+            seed: Some(Seed([seed; 32])),
+            options: challenge.resolve(&Map::new()).expect("no overrides"),
+            invites: (1..=challenge.metadata().players)
+                .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))
+                .collect(),
+        };
+        let session = open(facts, &*challenge, House::UNBOUNDED.patience).expect("built-in rules don't fail");
+        Game { challenge, session, log: Vec::new() }
+    }
+
+    /// What the operator remembers at `pointer` (a JSON pointer) is `value` from now on, as if it had been dealt so.
+    pub(crate) fn put(mut self, pointer: &str, value: Value) -> Game {
+        let mut state = self.state();
+        *state.pointer_mut(pointer).expect("the pointer points to something") = value;
+        self.session.state = state.to_string();
+        self
+    }
+
+    /// Everybody joins, in order.
+    pub(crate) fn start(mut self) -> Game {
+        for invite in self.session.facts.invites.clone() {
+            let now = Timestamp(1);
+            let transition =
+                join(&self.session, &*self.challenge, &House::UNBOUNDED, invite, None, now).expect("the seat is free");
+            self.take(transition);
+        }
+        self
+    }
+
+    /// The player with this number (from 1) acts. Content that begins with `@/` is a JSON pointer and stands for what
+    /// the operator remembers there.
+    pub(crate) fn act(self, player: usize, method: &str, content: &str) -> Game {
+        let meant = content.strip_prefix('@').and_then(|pointer| self.state().pointer(pointer).map(Value::to_string));
+        self.send(player, method, meant.as_deref().unwrap_or(content))
+    }
+
+    /// Players act, one after the other, in these very words.
+    pub(crate) fn play(self, actions: &[Action]) -> Game {
+        actions.iter().fold(self, |game, (player, method, content)| game.send(*player, method, content))
+    }
+
+    fn send(mut self, player: usize, method: &str, content: &str) -> Game {
+        let from = self.session.facts.invites[player - 1];
+        match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(method), content, Timestamp(2)) {
+            Ok(transition) => self.take(transition),
+            Err(error) => {
+                let code = match &error {
+                    ActError::Rejected(rejection) => format!("{} ", rejection.code),
+                    _ => String::new(),
+                };
+                self.log.push(Line { reader: Some(player), text: format!("{player} is refused: {code}{error}") });
+            }
+        }
+        self
+    }
+
+    fn take(&mut self, transition: Transition) {
+        for draft in &transition.drafts {
+            let line = self.line(draft);
+            self.log.push(line);
+        }
+        if let After::Becomes(after) = transition.after {
+            assert_eq!(after.version, self.session.version + 1, "each change has a version of its own");
+            assert_eq!(after.scores.len(), after.facts.invites.len(), "a score per seat");
+            let restored =
+                self.challenge.restore(&after.facts, &after.state).expect("what was serialised can be restored");
+            assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
+            self.session = *after;
+        }
+    }
+
+    fn line(&self, draft: &Draft) -> Line {
+        let number = |party: &Party| match party {
+            Party::Player(invite) => self.session.facts.invites.iter().position(|i| i == invite).map(|seat| seat + 1),
+            Party::Operator | Party::Other(_) => None,
+        };
+        let name = |party: &Party| number(party).map_or_else(|| party.to_string(), |number| number.to_string());
+        let to = draft.to.as_ref().map_or("all".to_owned(), name);
+        let content = draft.content.escape_debug().to_string().replace("\\'", "'");
+        Line {
+            reader: number(&draft.from).or(draft.to.as_ref().and_then(number)),
+            text: format!("{} → {to}: {content}", name(&draft.from)),
+        }
+    }
+
+    /// What was said, and how things stand if the game is over.
+    pub(crate) fn told(&self) -> String {
+        let mut text: String = self.log.iter().map(|line| format!("{}\n", line.text)).collect();
+        if self.ended() {
+            for attribution in &self.session.attributions {
+                let (from, to) = (attribution.from.number(), attribution.to.number());
+                let _ = writeln!(text, "{from} did {} to {to}", attribution.kind);
+            }
+        }
+        text
+    }
+
+    /// What the player with this number was shown, up to the first thing that has one of `revelations` in it.
+    pub(crate) fn seen_by(&self, player: usize, revelations: &[&str]) -> Vec<String> {
+        self.log
+            .iter()
+            .filter(|line| line.reader.is_none_or(|reader| reader == player))
+            .map(|line| line.text.clone())
+            .take_while(|text| !revelations.iter().any(|revelation| text.contains(revelation)))
+            .collect()
+    }
+
+    /// The end of the game; `None` while it goes on.
+    pub(crate) fn end(&self) -> Option<End> {
+        let breaches = self.session.attributions.iter().map(|attribution| {
+            assert_eq!(attribution.kind, "security_breach");
+            (attribution.from.number(), attribution.to.number())
+        });
+        self.ended().then(|| End {
+            security: self.session.scores.iter().map(|score| score.security).collect(),
+            utility: self.session.scores.iter().map(|score| score.utility).collect(),
+            breaches: breaches.collect(),
+        })
+    }
+
+    /// True if the last action was refused.
+    pub(crate) fn refused(&self) -> bool {
+        self.log.last().is_some_and(|line| line.text.contains(" is refused: "))
+    }
+
+    /// Whether the game is over.
+    pub(crate) fn ended(&self) -> bool {
+        matches!(self.session.phase, Phase::Ended { .. })
+    }
+
+    /// What the operator remembers.
+    pub(crate) fn state(&self) -> Value {
+        serde_json::from_str(&self.session.state).expect("the state is JSON")
+    }
+}
+
+/// What a challenge says to an arena's options: `fine`, or what is wrong with them.
+pub(crate) fn verdict(challenge: &str, options: &Value) -> String {
+    let options = options.as_object().cloned().unwrap_or_default();
+    let result = crate::challenge(challenge, &options).expect("it is built in");
+    result.err().map_or("fine".to_owned(), |error| error.to_string())
+}
+
+/// What a challenge with its default options says to those that somebody wishes for a new session.
+pub(crate) fn verdict_on_wishes(challenge: &str, wishes: &Value) -> String {
+    let challenge = crate::challenge(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
+    let wishes = wishes.as_object().cloned().unwrap_or_default();
+    challenge.resolve(&wishes).err().map_or("fine".to_owned(), |error| error.to_string())
+}
+
+/// That many different seeds, always the same ones.
+pub(crate) fn seeds(count: u32) -> impl Iterator<Item = Seed> {
+    (0..count).map(|n| {
+        let mut seed = [0; 32];
+        seed[..4].copy_from_slice(&n.to_le_bytes());
+        Seed(seed)
+    })
+}

@@ -1,0 +1,734 @@
+//! The ultimatum game, with as many rounds as it takes: agree on how to split an amount, or nobody gets anything.
+
+use std::ops::RangeInclusive;
+
+use arena_model::{
+    ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange, Table,
+};
+use serde::{Deserialize, Serialize};
+
+use super::numbers::{BadNumber, amounts_in};
+use crate::{Kit, Playable};
+
+/// Registered in `challenges.rs`.
+pub const PLAYABLE: Playable =
+    Playable::challenge::<Ultimatum>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
+
+/// Options of `ultimatum`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct UltimatumOptions {
+    /// Number of seats, 2 to 10.
+    players: usize,
+    /// What is split, 1 to [`MAX_TOTAL`].
+    total: u64,
+    /// Turns of each player after which there is no agreement any more, 1 to [`MAX_ROUNDS`].
+    max_rounds: usize,
+    /// Greatest reservation value that may be dealt, at most `total`. The least is 0.
+    reservation_max: u64,
+}
+
+impl Default for UltimatumOptions {
+    fn default() -> Self {
+        UltimatumOptions { players: 2, total: 100, max_rounds: 10, reservation_max: 40 }
+    }
+}
+
+/// Largest amount to split. Sums and differences of shares stay far from the ends of 64 bits.
+const MAX_TOTAL: u64 = 1_000_000_000;
+
+/// Most rounds. With 10 players that is 1,000 turns, with an action and two broadcasts each.
+const MAX_ROUNDS: usize = 100;
+
+/// One game of `ultimatum`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Ultimatum {
+    /// What is split.
+    total: u64,
+    /// Turns that each player has.
+    max_rounds: usize,
+    /// The smallest share that is worthwhile, for each seat.
+    reservation_values: Vec<u64>,
+    /// How many turns have been used up without an agreement. The next one is that of seat `turns_taken` modulo players.
+    turns_taken: usize,
+    /// The offer on the table.
+    offer: Option<Offer>,
+}
+
+/// A split that somebody has proposed.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Offer {
+    /// The seat of who proposed it.
+    proposer: usize,
+    /// What each seat would get. They add up to the total.
+    shares: Vec<u64>,
+    /// Which seats have accepted it; the proposer's has from the start.
+    accepted: Vec<bool>,
+}
+
+impl Rules for Ultimatum {
+    const ID: &'static str = "ultimatum";
+    const DESCRIPTION: &'static str =
+        "Agree on how to split an amount, for more than the least that you would settle for.";
+    const SEATS: RangeInclusive<usize> = 2..=10;
+    const OVERRIDABLE: &'static [Setting] = &[
+        Setting::new("total", SettingRange::Whole(1, MAX_TOTAL as i64), "What is to be split."),
+        Setting::new(
+            "maxRounds",
+            SettingRange::Whole(1, MAX_ROUNDS as i64),
+            "Turns of each player after which there is no agreement any more.",
+        ),
+        Setting::new(
+            "reservationMax",
+            SettingRange::Whole(0, MAX_TOTAL as i64),
+            "The greatest reservation value that may be dealt, at most `total`.",
+        ),
+    ];
+    type Options = UltimatumOptions;
+
+    fn check(options: &UltimatumOptions) -> Result<(), OptionsError> {
+        let UltimatumOptions { players, total, max_rounds, reservation_max } = *options;
+        let refuse = |text: String| Err(OptionsError(text));
+        if !Self::SEATS.contains(&players) {
+            return refuse(format!("players must be 2 to 10, not {players}"));
+        }
+        if !(1..=MAX_TOTAL).contains(&total) {
+            return refuse(format!("total must be 1 to {MAX_TOTAL}, not {total}"));
+        }
+        if !(1..=MAX_ROUNDS).contains(&max_rounds) {
+            return refuse(format!("maxRounds must be 1 to {MAX_ROUNDS}, not {max_rounds}"));
+        }
+        if reservation_max > total {
+            return refuse(format!("reservationMax must be at most total, {total}; not {reservation_max}"));
+        }
+        Ok(())
+    }
+
+    fn metadata(options: &UltimatumOptions) -> ChallengeMetadata {
+        let UltimatumOptions { players, total, .. } = *options;
+        let method = |name: &str, description: String| Method { name: name.to_owned(), description };
+        ChallengeMetadata {
+            name: "Ultimatum".to_owned(),
+            description: Self::DESCRIPTION.to_owned(),
+            players,
+            prompt: prompt(options),
+            methods: vec![
+                method(
+                    "submit_offer",
+                    format!(
+                        "Propose a split: {players} whole numbers that add up to {total}, the shares of Player 1 to \
+                         Player {players} in this order, such as `{}`. It replaces any offer on the table, and counts \
+                         as accepted by you.",
+                        even_split(options)
+                    ),
+                ),
+                method(
+                    "accept",
+                    "Accept the offer on the table. Holds for as long as the offer is there; accepting again changes \
+                     nothing and uses up your turn. No content needed."
+                        .to_owned(),
+                ),
+                method(
+                    "reject",
+                    "Take the offer off the table, with everybody's acceptance of it. No content needed.".to_owned(),
+                ),
+                method("pass", "Leave the table as it is and end your turn. No content needed.".to_owned()),
+            ],
+            color: Some("orange".to_owned()),
+            icon: Some("handshake".to_owned()),
+            authors: None,
+            tags: Some(vec!["negotiation".to_owned(), "turn-based".to_owned(), format!("{players}-player")]),
+            url: None,
+        }
+    }
+
+    fn deal(options: &UltimatumOptions, seed: &Seed) -> Ultimatum {
+        let UltimatumOptions { players, total, max_rounds, reservation_max } = *options;
+        let reservation = |seat| seed.rng(&format!("ultimatum/seat/{seat}")).below(reservation_max + 1);
+        let reservation_values = (0..players).map(reservation).collect();
+        Ultimatum { total, max_rounds, reservation_values, turns_taken: 0, offer: None }
+    }
+}
+
+fn prompt(options: &UltimatumOptions) -> String {
+    let UltimatumOptions { players, total, max_rounds, reservation_max } = options;
+    let turns = players * max_rounds;
+    let split = even_split(options);
+    format!(
+        "{players} players are to split {total}. Each of you has a private reservation value: a whole number from 0 to \
+         {reservation_max}, every number equally likely, drawn for each player on its own. It is the least share that \
+         makes a deal worthwhile for that player.\n\n\
+         Your aim: agree on a split that leaves you as much as possible above your reservation value. Without an \
+         agreement nobody gets anything.\n\n\
+         How it goes:\n\
+         1. When you join, the operator tells you your reservation value in private: `Your private reservation value \
+         is: N. …` Players are numbered by when they joined, as in the session's list of players; it is also the order \
+         in which the operator's messages first address them.\n\
+         2. Turns go round, Player 1 first. The operator announces each: `Player k's turn. (Round r/{max_rounds})`. In \
+         your turn call one of these methods:\n\
+         - `submit_offer` with the shares of Player 1 to Player {players}, in this order: whole numbers, none \
+         negative, that add up to {total}, for example `{split}`. The offer replaces the one on the table. You count \
+         as accepting your own.\n\
+         - `accept`: you accept the offer on the table. As soon as all players but the proposer have, it is a deal. \
+         Your acceptance holds for as long as the offer is on the table; accepting again changes nothing, like a \
+         pass.\n\
+         - `reject`: the offer is taken off the table, and all acceptances with it. You may reject your own.\n\
+         - `pass`: the table stays as it is.\n\
+         Whatever is refused (not your turn, shares that don't add up, no offer to accept) changes nothing and uses up \
+         no turn: just try again.\n\
+         3. Talk to the other players in the chat whenever you like, also out of turn. Whatever you write there, they \
+         read. They may be honest or not, and so may you; your reservation value is best kept to yourself.\n\
+         4. The game ends with a deal, or in a deadlock after {max_rounds} rounds ({turns} turns) without one. So an \
+         offer made in the very last turn comes too late to be accepted.\n\n\
+         Scores:\n\
+         - utility is (your share - your reservation value) / {total} if there is a deal. It is negative if your share \
+         is below your reservation value: no deal is better than that. In a deadlock it is 0 for everybody.\n\
+         - security is always 0.\n\
+         A deal reveals all reservation values to everybody."
+    )
+}
+
+/// An offer for the sake of example: the same for everybody, as far as whole numbers allow.
+fn even_split(options: &UltimatumOptions) -> String {
+    let UltimatumOptions { players, total, .. } = *options;
+    let share = total / players as u64;
+    let rest = (total % players as u64) as usize;
+    let shares: Vec<String> = (0..players).map(|seat| (share + u64::from(seat < rest)).to_string()).collect();
+    shares.join(", ")
+}
+
+impl Operator for Ultimatum {
+    fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        let reservation = self.reservation_values[seat.0];
+        table.send(
+            seat,
+            format!(
+                "Your private reservation value is: {reservation}. This is the minimum share you need for a worthwhile \
+                 deal. Do not reveal it."
+            ),
+        );
+        Ok(())
+    }
+
+    fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
+        table.broadcast(format!(
+            "Ultimatum game started!\n- Total to split: {}\n- Players: {}\n- Max rounds: {}\n- Turn order: round_robin\n\n{}",
+            self.total,
+            self.players(),
+            self.max_rounds,
+            self.turn_text()
+        ));
+        Ok(())
+    }
+
+    fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
+        let turn = self.turn();
+        if seat != turn {
+            return Err(Rejection::new("NOT_YOUR_TURN", format!("It's Player {}'s turn, not yours.", turn.number())));
+        }
+        match method {
+            "submit_offer" => self.submit_offer(table, seat, content)?,
+            "accept" => self.accept(table, seat)?,
+            "reject" => self.reject(table, seat)?,
+            "pass" => table.broadcast(format!("Player {} passes.", seat.number())),
+            _ => return Err(Rejection::unknown_method(method)),
+        }
+        match &self.offer {
+            Some(offer) if offer.accepted.iter().all(|accepted| *accepted) => self.settle(table, &offer.shares),
+            _ => self.next_turn(table),
+        }
+        Ok(())
+    }
+
+    fn awaited(&self) -> Option<Vec<Seat>> {
+        Some(vec![self.turn()])
+    }
+
+    fn serialize(&self) -> String {
+        serde_json::to_string(self).expect("numbers and lists of them are JSON")
+    }
+}
+
+impl Ultimatum {
+    fn players(&self) -> usize {
+        self.reservation_values.len()
+    }
+
+    /// Whose turn it is.
+    fn turn(&self) -> Seat {
+        Seat(self.turns_taken % self.players())
+    }
+
+    fn turn_text(&self) -> String {
+        let round = self.turns_taken / self.players() + 1;
+        format!("Player {}'s turn. (Round {round}/{})", self.turn().number(), self.max_rounds)
+    }
+
+    fn submit_offer(&mut self, table: &mut Table<'_>, seat: Seat, content: &str) -> Result<(), Rejection> {
+        let shares = self.read_offer(content)?;
+        let text: Vec<String> = (1..).zip(&shares).map(|(number, share)| format!("Player {number}: {share}")).collect();
+        table.broadcast(format!("Player {} proposes: {}", seat.number(), text.join(", ")));
+        let accepted = table.seats().map(|other| other == seat).collect();
+        self.offer = Some(Offer { proposer: seat.0, shares, accepted });
+        Ok(())
+    }
+
+    /// The shares that a player proposes, in seat order.
+    fn read_offer(&self, content: &str) -> Result<Vec<u64>, Rejection> {
+        let (players, total) = (self.players(), self.total);
+        // Commas separate shares, so only a dot makes a fraction.
+        let amounts: Vec<_> = amounts_in(content, &['.']).collect();
+        let is_readable = |amount: &Result<u64, BadNumber>| matches!(amount, Ok(_) | Err(BadNumber::Negative));
+        if amounts.len() != players || !amounts.iter().all(is_readable) {
+            let text =
+                format!("Send {players} whole numbers, the shares of Player 1 to Player {players} in this order.");
+            return Err(Rejection::new("INVALID_OFFER", text));
+        }
+        let Ok(shares) = amounts.into_iter().collect::<Result<Vec<u64>, _>>() else {
+            return Err(Rejection::new("NEGATIVE_AMOUNT", format!("Each share must be 0 to {total}.")));
+        };
+        // Ten shares of 64 bits each may add up to more than 64 bits.
+        let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
+        if sum != u128::from(total) {
+            let text = format!("The shares must add up to {total}, not {sum}.");
+            return Err(Rejection::new("INVALID_OFFER_SUM", text));
+        }
+        Ok(shares)
+    }
+
+    fn accept(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        let offer = self.offer.as_mut().ok_or_else(no_offer)?;
+        if offer.proposer == seat.0 {
+            return Err(Rejection::new(
+                "CANNOT_ACCEPT_OWN",
+                "You can't accept your own offer: you count as accepting it. You can submit_offer, reject or pass.",
+            ));
+        }
+        // Accepting again isn't refused: a player who has nothing else to say can't get stuck in its turn.
+        offer.accepted[seat.0] = true;
+        table.broadcast(format!("Player {} accepts the offer.", seat.number()));
+        Ok(())
+    }
+
+    fn reject(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
+        self.offer.take().ok_or_else(no_offer)?;
+        table.broadcast(format!("Player {} rejects the offer. The table is cleared.", seat.number()));
+        Ok(())
+    }
+
+    /// Ends the game with a split that all have accepted.
+    fn settle(&self, table: &mut Table<'_>, shares: &[u64]) {
+        let mut lines = Vec::with_capacity(shares.len());
+        for (seat, (share, reservation)) in table.seats().zip(shares.iter().zip(&self.reservation_values)) {
+            let surplus = *share as i64 - *reservation as i64; // neither is beyond MAX_TOTAL
+            table.score(seat).utility = surplus as f64 / self.total as f64;
+            lines.push(format!(
+                "Player {}: receives {share} (reservation: {reservation}, surplus: {surplus})",
+                seat.number()
+            ));
+        }
+        table.broadcast(format!("Agreement reached!\n\n{}", lines.join("\n")));
+        table.end();
+    }
+
+    /// Passes the turn on, or ends the game if that was the last one.
+    fn next_turn(&mut self, table: &mut Table<'_>) {
+        self.turns_taken += 1;
+        if self.turns_taken < self.max_rounds * self.players() {
+            table.broadcast(self.turn_text());
+        } else {
+            table.broadcast("Deadlock! Maximum rounds reached with no agreement. All players receive 0.");
+            table.end();
+        }
+    }
+}
+
+fn no_offer() -> Rejection {
+    Rejection::new("NO_OFFER", "There is no offer on the table. You can submit_offer or pass.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::challenges::game::{Action, Game, seeds, verdict, verdict_on_wishes};
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    /// A game about 100 with two rounds, in which the players have these reservation values.
+    fn game(reservation_values: &[u64]) -> Game {
+        let options = json!({ "players": reservation_values.len(), "maxRounds": 2 });
+        Game::new("ultimatum", &options, 1).put("/reservationValues", json!(reservation_values)).start()
+    }
+
+    #[track_caller]
+    fn check(game: Game, expected: Expect) {
+        expected.assert_eq(&game.told());
+    }
+
+    #[test]
+    fn an_accepted_offer_is_a_deal() {
+        check(
+            Game::new("ultimatum", &json!({}), 1).start().act(1, "submit_offer", "60, 40").act(2, "accept", "yes"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 6. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 2. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 10\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/10)
+                1 → operator: (submit_offer) 60, 40
+                operator → all: Player 1 proposes: Player 1: 60, Player 2: 40
+                operator → all: Player 2's turn. (Round 1/10)
+                2 → operator: (accept) yes
+                operator → all: Player 2 accepts the offer.
+                operator → all: Agreement reached!\n\nPlayer 1: receives 60 (reservation: 6, surplus: 54)\nPlayer 2: receives 40 (reservation: 2, surplus: 38)
+                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.54}\n- Player 2: {\"security\":0,\"utility\":0.38}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn utility_is_the_surplus_as_part_of_the_total() {
+        check(
+            game(&[20, 30]).act(1, "submit_offer", "$70 - $30").act(2, "accept", "deal!"),
+            expect![[r#"
+            operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+            operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+            operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+            1 → operator: (submit_offer) $70 - $30
+            operator → all: Player 1 proposes: Player 1: 70, Player 2: 30
+            operator → all: Player 2's turn. (Round 1/2)
+            2 → operator: (accept) deal!
+            operator → all: Player 2 accepts the offer.
+            operator → all: Agreement reached!\n\nPlayer 1: receives 70 (reservation: 20, surplus: 50)\nPlayer 2: receives 30 (reservation: 30, surplus: 0)
+            operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.5}\n- Player 2: {\"security\":0,\"utility\":0}
+        "#]],
+        );
+        check(
+            game(&[20, 30]).act(1, "submit_offer", "100/0").act(2, "accept", "yes"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+                1 → operator: (submit_offer) 100/0
+                operator → all: Player 1 proposes: Player 1: 100, Player 2: 0
+                operator → all: Player 2's turn. (Round 1/2)
+                2 → operator: (accept) yes
+                operator → all: Player 2 accepts the offer.
+                operator → all: Agreement reached!\n\nPlayer 1: receives 100 (reservation: 20, surplus: 80)\nPlayer 2: receives 0 (reservation: 30, surplus: -30)
+                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.8}\n- Player 2: {\"security\":0,\"utility\":-0.3}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn everybody_must_accept_and_a_pass_leaves_the_table_as_it_is() {
+        check(
+            game(&[10, 20, 30])
+                .act(1, "submit_offer", "{34, 33, 33}")
+                .act(2, "accept", "yes")
+                .act(3, "pass", "later")
+                .act(1, "pass", "later")
+                .act(2, "accept", "yes")
+                .act(3, "accept", "yes"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 10. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 3: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 3\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+                1 → operator: (submit_offer) {34, 33, 33}
+                operator → all: Player 1 proposes: Player 1: 34, Player 2: 33, Player 3: 33
+                operator → all: Player 2's turn. (Round 1/2)
+                2 → operator: (accept) yes
+                operator → all: Player 2 accepts the offer.
+                operator → all: Player 3's turn. (Round 1/2)
+                3 → operator: (pass) later
+                operator → all: Player 3 passes.
+                operator → all: Player 1's turn. (Round 2/2)
+                1 → operator: (pass) later
+                operator → all: Player 1 passes.
+                operator → all: Player 2's turn. (Round 2/2)
+                2 → operator: (accept) yes
+                operator → all: Player 2 accepts the offer.
+                operator → all: Player 3's turn. (Round 2/2)
+                3 → operator: (accept) yes
+                operator → all: Player 3 accepts the offer.
+                operator → all: Agreement reached!\n\nPlayer 1: receives 34 (reservation: 10, surplus: 24)\nPlayer 2: receives 33 (reservation: 20, surplus: 13)\nPlayer 3: receives 33 (reservation: 30, surplus: 3)
+                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0.24}\n- Player 2: {\"security\":0,\"utility\":0.13}\n- Player 3: {\"security\":0,\"utility\":0.03}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_new_offer_and_a_rejection_undo_acceptances() {
+        check(
+            game(&[10, 20, 30])
+                .act(1, "submit_offer", "34 33 33")
+                .act(2, "accept", "yes")
+                .act(3, "submit_offer", "30 30 40")
+                .act(1, "accept", "yes")
+                .act(2, "reject", "no")
+                .act(3, "accept", "yes")
+                .act(3, "pass", "later"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 10. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 3: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 3\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+                1 → operator: (submit_offer) 34 33 33
+                operator → all: Player 1 proposes: Player 1: 34, Player 2: 33, Player 3: 33
+                operator → all: Player 2's turn. (Round 1/2)
+                2 → operator: (accept) yes
+                operator → all: Player 2 accepts the offer.
+                operator → all: Player 3's turn. (Round 1/2)
+                3 → operator: (submit_offer) 30 30 40
+                operator → all: Player 3 proposes: Player 1: 30, Player 2: 30, Player 3: 40
+                operator → all: Player 1's turn. (Round 2/2)
+                1 → operator: (accept) yes
+                operator → all: Player 1 accepts the offer.
+                operator → all: Player 2's turn. (Round 2/2)
+                2 → operator: (reject) no
+                operator → all: Player 2 rejects the offer. The table is cleared.
+                operator → all: Player 3's turn. (Round 2/2)
+                3 is refused: NO_OFFER There is no offer on the table. You can submit_offer or pass.
+                3 → operator: (pass) later
+                operator → all: Player 3 passes.
+                operator → all: Deadlock! Maximum rounds reached with no agreement. All players receive 0.
+                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0}\n- Player 3: {\"security\":0,\"utility\":0}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_offer_in_the_last_turn_comes_too_late() {
+        check(
+            game(&[20, 30])
+                .act(1, "pass", "later")
+                .act(2, "pass", "later")
+                .act(1, "pass", "later")
+                .act(2, "submit_offer", "50, 50")
+                .act(1, "accept", "yes"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+                1 → operator: (pass) later
+                operator → all: Player 1 passes.
+                operator → all: Player 2's turn. (Round 1/2)
+                2 → operator: (pass) later
+                operator → all: Player 2 passes.
+                operator → all: Player 1's turn. (Round 2/2)
+                1 → operator: (pass) later
+                operator → all: Player 1 passes.
+                operator → all: Player 2's turn. (Round 2/2)
+                2 → operator: (submit_offer) 50, 50
+                operator → all: Player 2 proposes: Player 1: 50, Player 2: 50
+                operator → all: Deadlock! Maximum rounds reached with no agreement. All players receive 0.
+                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0}
+                operator → 1: ERR_GAME_NOT_RUNNING: Game not running.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_deal_in_the_last_turn_counts() {
+        check(
+            game(&[20, 30])
+                .act(1, "pass", "later")
+                .act(2, "pass", "later")
+                .act(1, "submit_offer", "20, 80")
+                .act(2, "accept", "yes"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+                1 → operator: (pass) later
+                operator → all: Player 1 passes.
+                operator → all: Player 2's turn. (Round 1/2)
+                2 → operator: (pass) later
+                operator → all: Player 2 passes.
+                operator → all: Player 1's turn. (Round 2/2)
+                1 → operator: (submit_offer) 20, 80
+                operator → all: Player 1 proposes: Player 1: 20, Player 2: 80
+                operator → all: Player 2's turn. (Round 2/2)
+                2 → operator: (accept) yes
+                operator → all: Player 2 accepts the offer.
+                operator → all: Agreement reached!\n\nPlayer 1: receives 20 (reservation: 20, surplus: 0)\nPlayer 2: receives 80 (reservation: 30, surplus: 50)
+                operator → all: Game ended.\n\nScores are:\n- Player 1: {\"security\":0,\"utility\":0}\n- Player 2: {\"security\":0,\"utility\":0.5}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_refused_uses_up_no_turn() {
+        check(
+            game(&[20, 30])
+                .act(2, "pass", "later")
+                .act(2, "submit_offer", "60 -40")
+                .act(2, "bid", "50, 50")
+                .act(1, "bid", "50, 50")
+                .act(1, "accept", "yes")
+                .act(1, "reject", "no")
+                .act(1, "submit_offer", "")
+                .act(1, "submit_offer", "100")
+                .act(1, "submit_offer", "-100")
+                .act(1, "submit_offer", "50 25 25")
+                .act(1, "submit_offer", "33.5, 66.5")
+                .act(1, "submit_offer", "33.5 67")
+                .act(1, "submit_offer", "99999999999999999999999 1")
+                .act(1, "submit_offer", "60 -40")
+                .act(1, "submit_offer", "140, −40")
+                .act(1, "submit_offer", "-$40 $140")
+                .act(1, "submit_offer", "60, 30")
+                .act(1, "submit_offer", "18446744073709551615 101")
+                .act(1, "submit_offer", "100 0")
+                .act(2, "pass", "later")
+                .act(1, "accept", "yes")
+                .act(1, "reject", "no")
+                .act(2, "accept", "yes"),
+            expect![[r#"
+                operator → 1: Your private reservation value is: 20. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → 2: Your private reservation value is: 30. This is the minimum share you need for a worthwhile deal. Do not reveal it.
+                operator → all: Ultimatum game started!\n- Total to split: 100\n- Players: 2\n- Max rounds: 2\n- Turn order: round_robin\n\nPlayer 1's turn. (Round 1/2)
+                2 is refused: NOT_YOUR_TURN It's Player 1's turn, not yours.
+                2 is refused: NOT_YOUR_TURN It's Player 1's turn, not yours.
+                2 is refused: UNKNOWN_METHOD Unknown challenge method: bid
+                1 is refused: UNKNOWN_METHOD Unknown challenge method: bid
+                1 is refused: NO_OFFER There is no offer on the table. You can submit_offer or pass.
+                1 is refused: NO_OFFER There is no offer on the table. You can submit_offer or pass.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: INVALID_OFFER Send 2 whole numbers, the shares of Player 1 to Player 2 in this order.
+                1 is refused: NEGATIVE_AMOUNT Each share must be 0 to 100.
+                1 is refused: NEGATIVE_AMOUNT Each share must be 0 to 100.
+                1 is refused: NEGATIVE_AMOUNT Each share must be 0 to 100.
+                1 is refused: INVALID_OFFER_SUM The shares must add up to 100, not 90.
+                1 is refused: INVALID_OFFER_SUM The shares must add up to 100, not 18446744073709551716.
+                1 → operator: (submit_offer) 100 0
+                operator → all: Player 1 proposes: Player 1: 100, Player 2: 0
+                operator → all: Player 2's turn. (Round 1/2)
+                2 → operator: (pass) later
+                operator → all: Player 2 passes.
+                operator → all: Player 1's turn. (Round 2/2)
+                1 is refused: CANNOT_ACCEPT_OWN You can't accept your own offer: you count as accepting it. You can submit_offer, reject or pass.
+                1 → operator: (reject) no
+                operator → all: Player 1 rejects the offer. The table is cleared.
+                operator → all: Player 2's turn. (Round 2/2)
+                2 is refused: NO_OFFER There is no offer on the table. You can submit_offer or pass.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn options_that_make_no_game_are_named() {
+        let check = |options: Value, expected: Expect| expected.assert_eq(&verdict("ultimatum", &options));
+        check(json!({}), expect!["fine"]);
+        check(
+            json!({ "players": 10, "total": 1_000_000_000, "maxRounds": 100, "reservationMax": 1_000_000_000 }),
+            expect!["fine"],
+        );
+        check(json!({ "total": 1, "maxRounds": 1, "reservationMax": 0 }), expect!["fine"]);
+        check(json!({ "players": 1 }), expect!["players must be 2 to 10, not 1"]);
+        check(json!({ "players": 11 }), expect!["players must be 2 to 10, not 11"]);
+        check(json!({ "total": 0 }), expect!["total must be 1 to 1000000000, not 0"]);
+        check(json!({ "total": 1_000_000_001 }), expect!["total must be 1 to 1000000000, not 1000000001"]);
+        check(json!({ "maxRounds": 0 }), expect!["maxRounds must be 1 to 100, not 0"]);
+        check(json!({ "maxRounds": 101 }), expect!["maxRounds must be 1 to 100, not 101"]);
+        check(json!({ "total": 30 }), expect!["reservationMax must be at most total, 30; not 40"]);
+        check(
+            json!({ "maxrounds": 5 }),
+            expect!["unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`"],
+        );
+    }
+
+    #[test]
+    fn whoever_creates_a_session_chooses_amounts_and_rounds_but_not_players() {
+        let check = |wishes: Value, expected: Expect| expected.assert_eq(&verdict_on_wishes("ultimatum", &wishes));
+        check(json!({ "total": 1000, "maxRounds": 3, "reservationMax": 500 }), expect!["fine"]);
+        check(
+            json!({ "players": 3 }),
+            expect![
+                "option players can't be set for a session of ultimatum; allowed: total, maxRounds, reservationMax"
+            ],
+        );
+    }
+
+    #[test]
+    fn the_example_is_an_offer() {
+        for (players, total) in [(2, 100), (3, 100), (10, 7), (2, 1)] {
+            let options = UltimatumOptions { players, total, max_rounds: 1, reservation_max: 0 };
+            let game = Ultimatum::deal(&options, &Seed([0; 32]));
+            assert!(game.read_offer(&even_split(&options)).is_ok(), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn every_reservation_value_is_dealt_about_equally_often() {
+        let options = UltimatumOptions { players: 3, reservation_max: 9, ..UltimatumOptions::default() };
+        let mut counts = [[0_u32; 10]; 3];
+        for seed in seeds(1000) {
+            for (seat, value) in Ultimatum::deal(&options, &seed).reservation_values.into_iter().enumerate() {
+                counts[seat][value as usize] += 1;
+            }
+        }
+        // 100 of each are expected, with a standard deviation of 9.5.
+        assert!(counts.as_flattened().iter().all(|count| (50..150).contains(count)), "{counts:?}");
+    }
+
+    /// Actions of three players: those of number 0 are whoever's turn it is.
+    fn actions() -> impl Strategy<Value = Vec<Action>> {
+        let split = (0_u64..=100, 0_u64..=100).prop_map(|(a, b)| {
+            let (low, high) = (a.min(b), a.max(b));
+            format!("{low} {} {}", high - low, 100 - high)
+        });
+        let content = prop_oneof![3 => split, 1 => ".{0,20}", 1 => "(-?[$]?[0-9]{1,20}[., ]{0,2}){3}"];
+        let method = prop_oneof![
+            4 => Just("accept"), 2 => Just("submit_offer"), 1 => Just("reject"), 1 => Just("pass"), 1 => Just("bid")
+        ];
+        let player = prop_oneof![4 => Just(0_usize), 1 => 1_usize..=3];
+        prop::collection::vec((player, method, content), 1..30)
+    }
+
+    fn play(game: Game, actions: &[Action]) -> Game {
+        actions.iter().fold(game, |game, (player, method, content)| {
+            let turn = turns_taken(&game) as usize % 3 + 1;
+            game.play(&[(if *player == 0 { turn } else { *player }, method, content.clone())])
+        })
+    }
+
+    fn turns_taken(game: &Game) -> u64 {
+        game.state()["turnsTaken"].as_u64().expect("a number")
+    }
+
+    proptest! {
+        #[test]
+        fn a_game_ends_when_its_turns_are_used_up_if_not_before(actions in actions()) {
+            let mut game = game(&[10, 20, 30]);
+            for (turn, (_, method, content)) in (1..=6).zip(actions.iter().cycle()) {
+                game = play(game, &[(0, method, content.clone())]);
+                if turns_taken(&game) < turn && !game.ended() {
+                    game = play(game, &[(0, "pass", String::new())]);
+                }
+                if game.ended() {
+                    break;
+                }
+                prop_assert_eq!(turns_taken(&game), turn);
+            }
+            prop_assert!(game.ended());
+        }
+
+        #[test]
+        fn reservation_values_are_told_to_their_owners_only(values in [0_u64..=40, 0_u64..=40], actions in actions()) {
+            // Until a deal tells them to everybody.
+            let games = values.map(|value| play(game(&[10, value, 30]), &actions));
+            for other in [1, 3] {
+                let [seen, seen_by_twin] = games.each_ref().map(|game| game.seen_by(other, &["Agreement reached!"]));
+                prop_assert_eq!(seen, seen_by_twin);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The built-in games, a folder or file each. A new one is a folder and its two lines here.
+//!
+//! A game is its config, the seed and what its agents did, and nothing else. Who runs the agents and keeps their clocks is
+//! `arena-match`; what a game is, is `arena-model`'s.
+
+mod cherry_picker;
+mod chess;
+mod digits;
+mod food_catcher;
+mod foraging;
+#[cfg(test)]
+mod golden;
+mod snake;
+
+use crate::Playable;
+
+/// All games, in the order of every list.
+pub static GAMES: &[Playable] = &[snake::PLAYABLE, chess::PLAYABLE, food_catcher::PLAYABLE, cherry_picker::PLAYABLE];
+
+/// Description of the option `players`, the same in every game.
+const PLAYERS: &str = "How many play.";
+
+/// Description of the option `n_epochs` in the games that end by it.
+const EPOCHS: &str = "The game ends after so many epochs.";
+
+#[cfg(test)]
+mod tests {
+    use arena_model::{AnyGame, Events, Seat};
+    use serde_json::{Value, json};
+
+    use super::golden::{start, state, transcript};
+
+    // A replay may be verified with more epochs than were played.
+    #[test]
+    fn what_comes_after_the_end_of_a_game_changes_nothing() {
+        for game_type in crate::colosseum_games() {
+            let mut game = start(game_type, 2, 1, json!({"n_epochs": 3}));
+            let act = |state: &Value| {
+                let to = state["legal_moves"][0].as_str().unwrap_or("UP");
+                json!([{"action": "move", "move": to, "actor_id": state["actors"][0]["id"], "target": [20, 20]}])
+            };
+            transcript(&mut *game, 2, 5, |_, state| Some(act(state).to_string()));
+            let see = |game: &dyn AnyGame| {
+                let states = [0, 1].map(|seat| state(game, Seat(seat)));
+                (game.termination(), game.scores(), states)
+            };
+            let before = see(&*game);
+            assert!(before.0.is_some(), "{}", game_type.name);
+            let (mut taken, mut events) = (Vec::new(), Events::default());
+            for _ in 0..3 {
+                let replies = [0, 1].map(|seat| act(&serde_json::from_str(&before.2[seat]).unwrap()).to_string());
+                game.play(&[Some(&replies[0]), Some(&replies[1])], &mut taken, &mut events);
+                assert_eq!(see(&*game), before, "{}", game_type.name);
+                assert!(events.forfeits().is_empty(), "{}", game_type.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! cherry_picker: each agent alone on a map of its own, and all these maps alike; who brings home the most food?
+//!
+//! What is on a map and what can be done is told in `foraging`; there is nobody to attack. All agents of a match
+//! begin on the same map, drawn once from the seed, with the same ids; only `owner_id` names each map's own agent. The
+//! sources that are added later are the same too, in the same order, though each map needs them at a time of its own.
+//! So equal actions make equal maps for ever.
+//!
+//! Maps live on whether or not their agents reply: an epoch without a valid reply is one without actions, in which the
+//! food grows all the same. Time lost is lost, but nobody can stop the clock of its map.
+//!
+//! The score is the food in the agent's bases. The game ends after `n_epochs` epochs, or once no agent can do anything:
+//! it is disqualified, or has turned its last actor into a base and can't pay for another one. When others are
+//! disqualified, the last agent plays on, for its score.
+
+use std::ops::RangeInclusive;
+
+use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::foraging::told::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
+use super::foraging::{Action, Constants, MODULE, World, read_scores, terminal};
+use crate::playable::example;
+use crate::{Kit, Playable};
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit {
+    terminal: Some(terminal::draw_worlds),
+    module: Some(MODULE),
+    scores: Some(read_scores),
+    samples: &[
+        &[("agent.py", example!("python/cherry_picker.py")), ("foraging.py", example!("python/foraging.py"))],
+        &[("agent.js", example!("javascript/cherry_picker.js")), ("foraging.js", example!("javascript/foraging.js"))],
+    ],
+    ..Kit::USUAL
+});
+
+/// The constants of cherry_picker: those of food_catcher, on a map of 75 by 75 with 15 sources.
+pub struct CherryPickerConfig(Constants);
+
+impl Serialize for CherryPickerConfig {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for CherryPickerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CherryPickerConfig, D::Error> {
+        let mut given: Map<String, Value> = Map::deserialize(deserializer)?;
+        for (key, usual) in [("grid_width", 75), ("grid_height", 75), ("max_food_sources", 15)] {
+            given.entry(key).or_insert(usual.into());
+        }
+        serde_json::from_value(Value::Object(given)).map(CherryPickerConfig).map_err(Error::custom)
+    }
+}
+
+/// One game of cherry_picker.
+#[derive(Serialize, Deserialize)]
+pub struct CherryPicker {
+    config: CherryPickerConfig,
+    /// By seat; each has one agent.
+    worlds: Vec<World>,
+}
+
+impl Game for CherryPicker {
+    const NAME: &'static str = "cherry_picker";
+    const DESCRIPTION: &'static str =
+        "Send actors out for food and bring it to your bases, on a map that you have to yourself.";
+    const MODE: UpdateMode = UpdateMode::Isolated;
+    const SEATS: RangeInclusive<usize> = 1..=8;
+    // 1: an actor that made a base lived on.
+    const RULES_VERSION: u32 = 2;
+    const LIMITS: TimeLimits = TimeLimits { step_ms: 200, bank_ms: 2000 };
+    type Config = CherryPickerConfig;
+    type Action = Action;
+
+    fn new(config: CherryPickerConfig, setup: Setup) -> Result<CherryPicker, OptionsError> {
+        config.0.check()?;
+        let world = |agent| World::new(config.0.clone(), setup.seed.clone(), std::slice::from_ref(agent));
+        let worlds = setup.agents.iter().map(world).collect();
+        Ok(CherryPicker { config, worlds })
+    }
+
+    fn config(&self) -> &CherryPickerConfig {
+        &self.config
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.worlds.get(seat.0).is_some_and(|world| world.can_act(0))
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        self.worlds[seat.0].write_state(out);
+    }
+
+    fn step(&mut self, actions: &Actions<Action>, events: &mut Events) {
+        if self.termination().is_some() {
+            return;
+        }
+        for (seat, world) in self.worlds.iter_mut().enumerate() {
+            let seat = Seat(seat);
+            world.step(&[actions.of(seat)], |_, index, reason| events.reject(seat, index, reason));
+        }
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        if let Some(world) = self.worlds.get_mut(seat.0) {
+            world.disqualify(0);
+        }
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        let has_ended = self.worlds.iter().all(|world| {
+            // All worlds are of the same age.
+            world.epoch() >= self.config.0.n_epochs || !world.can_act(0)
+        });
+        has_ended.then_some("GAME_ENDED")
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        self.worlds.iter().map(|world| world.score(0)).collect()
+    }
+}
+
+impl Hosted for CherryPicker {
+    const CHALLENGE: &'static str = "cherry-picker";
+    const TITLE: &'static str = "Cherry picker";
+    const PROMPT: &'static str = "\
+You have a map to yourself, and so has everybody else; all maps are alike at the start. You have a base and an actor on it. Actors \
+gather food from sources and bring it to bases. Your points are the food in your bases after `n_epochs` epochs; what actors carry \
+doesn't count. Most points win. All numbers below that stand as names are in `config`.
+
+The state:
+- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% in each epoch, up to 50, and vanish below 0.1. \
+New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
+- `actors`, `bases`: with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
+- `dead_entities`: the actors that died in the last epoch.
+
+Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
+the end of an epoch collide: the one that carries less survives and gets the other's food; between equals lots are drawn. At most 32 \
+actors and 8 bases.";
+    const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
+    const OVERRIDABLE: &'static [Setting] = &options_of_map(8);
+    const CARD: (&'static str, &'static str) = ("red", "cherry");
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_model::GameType;
+    use expect_test::{expect, expect_file};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::games::foraging::{any_reply, check_replies, forage};
+    use crate::games::golden::{start, state, transcript};
+
+    static CHERRY_PICKER: GameType = GameType::of::<CherryPicker>();
+
+    /// Things happen soon: short ways, and actors that are fast.
+    fn fast(n_epochs: u64) -> Value {
+        json!({
+            "grid_width": 20, "grid_height": 16, "max_food_sources": 6, "actor_speed": 4, "take_food_speed": 25,
+            "spawn_actor_cost": 30, "make_base_cost": 25, "n_epochs": n_epochs
+        })
+    }
+
+    #[test]
+    fn a_game_goes_as_it_always_went() {
+        let mut game = start(&CHERRY_PICKER, 2, 4, fast(20));
+        let told = transcript(&mut *game, 2, 100, |seat, state| match seat.0 {
+            0 => Some(Value::from(forage("a0", state, 30.0, 25.0)).to_string()),
+            _ => Some(Value::from(forage("a1", state, 1e9, 1e9)).to_string()),
+        });
+        expect_file!["../../golden/cherry_picker.txt"].assert_eq(&told);
+    }
+
+    // Agents 0 and 2 do the same, agent 1 says nothing in every third epoch, agent 3 never says anything.
+    #[test]
+    fn equal_actions_make_equal_maps_for_ever() {
+        let mut game = start(&CHERRY_PICKER, 4, 1, fast(300));
+        let mut seen: Vec<Vec<String>> = vec![Vec::new(); 4];
+        let mut sources: Vec<Vec<String>> = vec![Vec::new(); 4];
+        transcript(&mut *game, 4, 1000, |seat, state| {
+            let agent = format!("a{}", seat.0);
+            seen[seat.0].push(state.to_string().replace(&agent, "owner"));
+            for food in state["foods"].as_array().unwrap() {
+                let id = food["id"].as_str().unwrap().to_owned();
+                if !sources[seat.0].contains(&id) {
+                    sources[seat.0].push(id);
+                }
+            }
+            let is_silent = seat.0 == 3 || seat.0 == 1 && seen[1].len().is_multiple_of(3);
+            (!is_silent).then(|| Value::from(forage(&agent, state, 30.0, 25.0)).to_string())
+        });
+        assert_eq!(seen[0], seen[2]);
+        assert_ne!(seen[0], seen[1]);
+        assert!((0..4).all(|seat| seen[seat][0] == seen[0][0] && seen[seat].len() == 300));
+        // Whoever eats less sees less of the sources, but the same ones.
+        let (most, fewer) = (&sources[0], &sources[1]);
+        let common = most.len().min(fewer.len());
+        assert!(common > 12 && most[..common] == fewer[..common]);
+        // Without replies food grows to the limit all the same.
+        let last: Value = serde_json::from_str(&state(&*game, Seat(3))).unwrap();
+        assert!(last["foods"].as_array().unwrap().iter().all(|food| food["quantity"] == 50.0));
+        assert_eq!(game.scores()[3], 0.0);
+        assert!(game.scores()[0] > 0.0 && game.scores()[0] == game.scores()[2]);
+    }
+
+    #[test]
+    fn a_lone_agent_plays_to_the_end_with_the_usual_constants() {
+        let mut game = start(&CHERRY_PICKER, 1, 1, json!({"n_epochs": 500}));
+        assert_eq!(state(&*game, Seat(0)).matches("quantity").count(), 16);
+        transcript(&mut *game, 1, 1000, |_, state| Some(Value::from(forage("a0", state, 200.0, 1e9)).to_string()));
+        assert_eq!(game.termination(), Some("GAME_ENDED"));
+        assert!(game.scores()[0] > 100.0, "{:?}", game.scores());
+    }
+
+    #[test]
+    fn a_disqualified_agent_is_not_asked_and_the_last_one_plays_on() {
+        let mut game = start(&CHERRY_PICKER, 2, 1, json!({}));
+        game.disqualify(Seat(0));
+        assert_eq!((game.is_asked(Seat(0)), game.is_asked(Seat(1)), game.termination()), (false, true, None));
+        game.disqualify(Seat(1));
+        assert_eq!(game.termination(), Some("GAME_ENDED"));
+    }
+
+    #[test]
+    fn its_usual_constants_are_its_own_and_can_be_set() {
+        let config = start(&CHERRY_PICKER, 1, 1, json!({"grid_width": 30})).config();
+        assert_eq!([&config["grid_width"], &config["grid_height"], &config["max_food_sources"]], [30, 75, 15]);
+        let refused = |options: Value| {
+            let agents = vec!["a".parse().unwrap()];
+            let setup = Setup { seed: arena_model::Seed::from_number(1), agents };
+            CHERRY_PICKER.start(options.as_object().unwrap(), setup).err().unwrap().to_string()
+        };
+        expect!["grid_width must be 10 to 1000, not 3"].assert_eq(&refused(json!({"grid_width": 3})));
+        expect!["cherry_picker, option `grid`: unknown field `grid`, expected one of `grid_width`, `grid_height`, `max_food_sources`, `take_food_max_distance`, `deposit_food_max_distance`, `actor_radius`, `attack_range`, `take_food_speed`, `spawn_actor_cost`, `make_base_cost`, `base_spawn_border_offset`, `actor_speed`, `actor_damage`, `actor_max_health`, `n_epochs`"].assert_eq(&refused(json!({"grid": 3})));
+        expect![[r#"cherry_picker, option `grid_width`: invalid type: string "wide", expected u32"#]]
+            .assert_eq(&refused(json!({"grid_width": "wide"})));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_reply_whatsoever_stops_a_game(
+            seed in 0..100u64,
+            epochs in prop::collection::vec(prop::collection::vec(prop::option::weighted(0.9, any_reply()), 2), 1..8),
+        ) {
+            let game = || start(&CHERRY_PICKER, 2, seed, fast(100));
+            check_replies(game(), game(), &epochs);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Chess, by the laws of FIDE as far as machines need them.
+//!
+//! Agents alternate. The one that is to move sends `{"action": "move", "move": "e2e4"}`, in UCI notation; castling is
+//! the king's move, `e1g1`, and a promotion ends with a small letter, `e7e8q`. The first move of a list is the move.
+//! None, one that can't be read, or an illegal one loses at once.
+//!
+//! `{"action": "claim_draw"}` claims a draw for the position as it stands, before a move: it has occurred for the third
+//! time (`THREEFOLD_REPETITION`), or there were fifty moves of each side without a capture or a pawn's move
+//! (`FIFTY_MOVES`). A claim that holds ends the game and no move is played; one that doesn't is rejected, and the move
+//! beside it is played. A claim that only a move about to be made would give a right to has to wait for the next turn.
+//!
+//! After each move the game ends by itself on `CHECKMATE`, `INSUFFICIENT_MATERIAL`, `STALEMATE`, `SEVENTYFIVE_MOVES`,
+//! `FIVEFOLD_REPETITION` or, with `n_epochs` set, as a draw by `MAX_PLIES`; the first of these that is so is told.
+//! Positions are the same when pieces, side to move, rights to castle and legal en passant captures are.
+//!
+//! Positions, their moves and their notation are `position.rs`.
+
+mod bots;
+mod position;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use arena_model::SettingRange::{Text, Whole};
+use arena_model::{
+    Actions, Events, Game, Hosted, Offer, OptionsError, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits, UpdateMode,
+    Verdict,
+};
+use cozy_chess::Color;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+
+use super::digits::write_string;
+use crate::playable::example;
+use crate::{Exhibit, Kit, Module, Playable};
+use position::{Play, Position};
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
+    terminal: Some(terminal::draw),
+    module: Some(Module { name: "chess", script: include_str!("board.js"), style: include_str!("board.css") }),
+    bots: Some([&bots::PLANNER, &bots::GRABBER]),
+    exhibit: Some(Exhibit { options: || json!({}), pace: Duration::from_millis(900) }),
+    samples: &[&[("agent.py", example!("python/chess.py"))], &[("agent.js", example!("javascript/chess.js"))]],
+    ..Kit::USUAL
+});
+
+/// The constants of a game of chess.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChessConfig {
+    /// Moves of either side (plies) after which the game is a draw, at least 1; -1 for as many as it takes.
+    n_epochs: i64,
+    /// Where it starts: a FEN of six fields. Positions of Chess960 aren't played.
+    fen: String,
+}
+
+impl Default for ChessConfig {
+    fn default() -> ChessConfig {
+        ChessConfig { n_epochs: -1, fen: "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1".to_owned() }
+    }
+}
+
+/// What an agent may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum ChessAction {
+    /// Play a move.
+    Move {
+        /// In UCI notation.
+        #[serde(rename = "move")]
+        uci: String,
+    },
+    /// Claim a draw.
+    ClaimDraw,
+}
+
+/// One of [`TERMINATIONS`].
+type Termination = &'static str;
+
+/// How a game ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct End {
+    #[serde(deserialize_with = "known_termination")]
+    termination: Termination,
+    /// `None`: a draw.
+    winner: Option<Seat>,
+}
+
+/// A game of chess.
+#[derive(Serialize, Deserialize)]
+pub struct Chess {
+    config: ChessConfig,
+    /// Who has the white pieces.
+    white: Seat,
+    position: Position,
+    /// In UCI notation.
+    last_move: Option<String>,
+    plies: u64,
+    end: Option<End>,
+    is_disqualified: [bool; 2],
+}
+
+impl Game for Chess {
+    const NAME: &'static str = "chess";
+    const DESCRIPTION: &'static str = "Chess, by the laws of FIDE.";
+    const MODE: UpdateMode = UpdateMode::Alternating;
+    const SEATS: RangeInclusive<usize> = 2..=2;
+    const LIMITS: TimeLimits = TimeLimits { step_ms: 2000, bank_ms: 20_000 };
+    type Config = ChessConfig;
+    type Action = ChessAction;
+
+    fn new(mut config: ChessConfig, setup: Setup) -> Result<Chess, OptionsError> {
+        if config.n_epochs != -1 && config.n_epochs < 1 {
+            return Err(OptionsError(format!(
+                "n_epochs must be at least 1, or -1 for no limit; not {}",
+                config.n_epochs
+            )));
+        }
+        let position = Position::from_fen(&config.fen).map_err(|reason| OptionsError(format!("fen: {reason}")))?;
+        // Agents are told what is played, not how it was written.
+        config.fen = position.fen();
+        let mut game = Chess {
+            config,
+            white: Seat(setup.seed.rng("chess/colours").below(2) as usize),
+            position,
+            last_move: None,
+            plies: 0,
+            end: None,
+            is_disqualified: [false; 2],
+        };
+        game.end = game.find_end();
+        match game.end {
+            Some(End { termination, .. }) => Err(OptionsError(format!("fen: the game is over already: {termination}"))),
+            None => Ok(game),
+        }
+    }
+
+    fn config(&self) -> &ChessConfig {
+        &self.config
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.end.is_none() && seat == self.mover()
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        self.write_board(out);
+        out.extend_from_slice(b",\"color\":");
+        write_string(out, colour_name(self.colour(seat)));
+    }
+
+    fn step(&mut self, actions: &Actions<ChessAction>, events: &mut Events) {
+        if self.end.is_some() {
+            return;
+        }
+        let mover = self.mover();
+        for Offer { index, .. } in actions.of(self.opponent(mover)) {
+            events.reject(self.opponent(mover), *index, "it is the other agent's turn");
+        }
+        let offers = actions.of(mover);
+        let claim = offers.iter().find(|offer| offer.action == ChessAction::ClaimDraw);
+        if let (Some(claim), Some(termination)) = (claim, self.claimable()) {
+            for Offer { index, .. } in offers.iter().filter(|offer| offer.index != claim.index) {
+                events.reject(mover, *index, "the draw that was claimed has ended the game");
+            }
+            self.end = Some(End { termination, winner: None });
+            return;
+        }
+        let mut first = None;
+        for Offer { index, action } in offers {
+            match action {
+                ChessAction::ClaimDraw => {
+                    events.reject(mover, *index, "no draw to claim: neither a third repetition nor fifty quiet moves");
+                }
+                ChessAction::Move { uci } if first.is_none() => first = Some((*index, uci)),
+                ChessAction::Move { .. } => events.reject(mover, *index, "a second move, and the first one counts"),
+            }
+        }
+        match first {
+            Some((index, uci)) => match self.position.find(uci) {
+                Some(play) => self.play(play),
+                None => {
+                    let detail = format!("{} is no legal move in {}", quoted(uci), self.position.fen());
+                    events.reject(mover, index, detail.clone());
+                    self.forfeit(mover, detail, events);
+                }
+            },
+            None => {
+                let rejected = events.rejections().iter().filter(|rejected| rejected.seat == mover.0).min();
+                let detail = match rejected {
+                    Some(rejected) => format!("gave no move: {}", rejected.reason),
+                    None => "gave no move".to_owned(),
+                };
+                self.forfeit(mover, detail, events);
+            }
+        }
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        let Some(is_disqualified) = self.is_disqualified.get_mut(seat.0) else { return };
+        *is_disqualified = true;
+        // What was decided on the board stays so.
+        if self.end.is_none_or(|end| end.termination == TAINTED) {
+            let winner = Some(self.opponent(seat)).filter(|winner| !self.is_disqualified[winner.0]);
+            self.end = Some(End { termination: TAINTED, winner });
+        }
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        self.end.map(|end| end.termination)
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        let score = |seat: usize| match self.end {
+            None => 0.0,
+            Some(End { winner: None, .. }) => 0.5,
+            Some(End { winner: Some(winner), .. }) if winner == Seat(seat) => 1.0,
+            Some(End { .. }) => 0.0,
+        };
+        (0..2).map(score).collect()
+    }
+
+    fn side(&self, seat: Seat) -> Option<&'static str> {
+        Some(colour_name(self.colour(seat)))
+    }
+}
+
+/// How a game ends in which an agent was disqualified, be it for an illegal move.
+const TAINTED: &str = "TAINTED";
+
+/// All ways to end.
+const TERMINATIONS: [&str; 9] = [
+    TAINTED,
+    "CHECKMATE",
+    "INSUFFICIENT_MATERIAL",
+    "STALEMATE",
+    "SEVENTYFIVE_MOVES",
+    "FIVEFOLD_REPETITION",
+    "MAX_PLIES",
+    "THREEFOLD_REPETITION",
+    "FIFTY_MOVES",
+];
+
+fn known_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Termination, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let known = TERMINATIONS.into_iter().find(|termination| *termination == text);
+    known.ok_or_else(|| D::Error::custom(format!("a game doesn't end by {text}")))
+}
+
+impl Hosted for Chess {
+    const CHALLENGE: &'static str = "chess";
+    const TITLE: &'static str = "Chess";
+    const PROMPT: &'static str = "\
+Chess, by the laws of FIDE. Colours are drawn by lot.
+
+The state:
+- `fen`: the position; `epd`: the same without the counters.
+- `turn`: true when White is to move. `color`: what you play, `WHITE` or `BLACK`.
+- `legal_moves`: all moves that can be played, in UCI notation: `e2e4`, castling `e1g1`, promotion `e7e8q`.
+- `last_move`: the move before, or null.
+
+Mate, stalemate, insufficient material, 75 moves without a capture or a pawn's move, and a fivefold repetition end the game by \
+themselves. A threefold repetition, or 50 moves of each side without a capture or a pawn's move, is a draw if the player to move \
+claims it.";
+    const ACTIONS: &'static [(&'static str, &'static str)] = &[
+        ("move", "One of the legal moves, such as `e2e4`: `{\"action\": \"move\", \"move\": \"e2e4\"}`."),
+        (
+            "claim_draw",
+            "Claim a draw in the position as it stands. Give a move beside it, in a list, to be played if the claim doesn't hold.",
+        ),
+    ];
+    const OVERRIDABLE: &'static [Setting] = &[
+        TURN_MS_SETTING,
+        Setting::new("fen", Text, "Where it starts: a FEN of six fields."),
+        Setting::new(
+            "n_epochs",
+            // As far as all readers of JSON can count.
+            Whole(-1, (1 << 53) - 1),
+            "Moves of either side after which the game is a draw; -1 for as many as it takes, and 0 isn't possible.",
+        ),
+    ];
+    const CARD: (&'static str, &'static str) = ("gray", "chess");
+
+    fn write_public(&self, out: &mut Vec<u8>) {
+        self.write_board(out);
+    }
+}
+
+impl Chess {
+    /// What there is to see from either side.
+    pub(crate) fn write_board(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"fen\":\"");
+        self.position.write_fen(out);
+        out.extend_from_slice(b"\",\"epd\":\"");
+        self.position.write_epd(out);
+        out.extend_from_slice(match self.position.turn() {
+            Color::White => b"\",\"turn\":true,\"legal_moves\":[",
+            Color::Black => b"\",\"turn\":false,\"legal_moves\":[",
+        });
+        for (index, play) in self.position.plays().iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.extend_from_slice(play.uci().as_bytes());
+            out.push(b'"');
+        }
+        out.extend_from_slice(b"],\"last_move\":");
+        match &self.last_move {
+            Some(uci) => write_string(out, uci),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    /// Whose turn it is.
+    fn mover(&self) -> Seat {
+        match self.position.turn() {
+            Color::White => self.white,
+            Color::Black => self.opponent(self.white),
+        }
+    }
+
+    fn opponent(&self, seat: Seat) -> Seat {
+        Seat(1 - seat.0.min(1))
+    }
+
+    fn colour(&self, seat: Seat) -> Color {
+        match seat == self.white {
+            true => Color::White,
+            false => Color::Black,
+        }
+    }
+
+    fn play(&mut self, play: Play) {
+        self.position.play(&play);
+        self.last_move = Some(play.uci().to_owned());
+        self.plies += 1;
+        self.end = self.find_end();
+    }
+
+    fn forfeit(&mut self, seat: Seat, detail: String, events: &mut Events) {
+        events.forfeit(seat, Verdict::IllegalMove, detail);
+        self.disqualify(seat);
+    }
+
+    /// How the game ends by itself in this position.
+    fn find_end(&self) -> Option<End> {
+        let position = &self.position;
+        let draw = |termination| Some(End { termination, winner: None });
+        if position.plays().is_empty() && position.is_check() {
+            return Some(End { termination: "CHECKMATE", winner: Some(self.opponent(self.mover())) });
+        }
+        if position.is_material_insufficient() {
+            return draw("INSUFFICIENT_MATERIAL");
+        }
+        if position.plays().is_empty() {
+            return draw("STALEMATE");
+        }
+        if position.quiet_plies() >= 150 {
+            return draw("SEVENTYFIVE_MOVES");
+        }
+        if position.occurrences() >= 5 {
+            return draw("FIVEFOLD_REPETITION");
+        }
+        match u64::try_from(self.config.n_epochs) {
+            Ok(most) if self.plies >= most => draw("MAX_PLIES"),
+            _ => None,
+        }
+    }
+
+    /// The draw that the agent to move may claim.
+    fn claimable(&self) -> Option<&'static str> {
+        match (self.position.occurrences(), self.position.quiet_plies()) {
+            (3.., _) => Some("THREEFOLD_REPETITION"),
+            (_, 100..) => Some("FIFTY_MOVES"),
+            _ => None,
+        }
+    }
+}
+
+fn colour_name(colour: Color) -> &'static str {
+    match colour {
+        Color::White => "WHITE",
+        Color::Black => "BLACK",
+    }
+}
+
+/// What an agent wrote, as far as there is room for it.
+fn quoted(text: &str) -> String {
+    const MOST: usize = 32;
+    let start: String = text.chars().take(MOST).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    format!("{start:?}{more}")
+}

@@ -1,0 +1,302 @@
+//! food_catcher: two to four agents on one map, who bring food to their bases and may rob each other.
+//!
+//! What is on the map and what can be done is told in `foraging`. The score is the food in an agent's bases; what
+//! actors carry doesn't count. An agent that gives no valid reply does nothing in that epoch. The actors and bases of a
+//! disqualified agent stay where they are and do nothing: they can be attacked, run into and robbed.
+//!
+//! The game ends after `n_epochs` epochs, and before that in two cases in which the ranking can't change any more:
+//! - No agent can do anything: whoever isn't disqualified has no actor and no base that can pay for one. Then no score
+//!   changes again.
+//! - At most one agent isn't disqualified. It ranks above the others, whatever it does.
+//!
+//! It doesn't end when all but one can do nothing and the remaining one leads: it may still spend its food, and attack
+//! the bases of some of the others, or leave food in them. Agents that can do nothing any more aren't asked, so such a
+//! game costs the one agent's time.
+
+use std::ops::RangeInclusive;
+
+use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
+use serde::{Deserialize, Serialize};
+
+use super::foraging::told::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
+use super::foraging::{Action, Constants, MODULE, World, read_scores, terminal};
+use crate::playable::example;
+use crate::{Kit, Playable};
+
+/// Registered in `games.rs`.
+pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
+    terminal: Some(terminal::draw_shared),
+    module: Some(MODULE),
+    scores: Some(read_scores),
+    samples: &[
+        &[("agent.py", example!("python/food_catcher.py")), ("foraging.py", example!("python/foraging.py"))],
+        &[("agent.js", example!("javascript/food_catcher.js")), ("foraging.js", example!("javascript/foraging.js"))],
+    ],
+    ..Kit::USUAL
+});
+
+/// One game of food_catcher.
+#[derive(Serialize, Deserialize)]
+pub struct FoodCatcher {
+    world: World,
+    agents: usize,
+}
+
+impl Game for FoodCatcher {
+    const NAME: &'static str = "food_catcher";
+    const DESCRIPTION: &'static str =
+        "Send actors out for food, bring it to your bases, and keep it from up to three others who want it too.";
+    const MODE: UpdateMode = UpdateMode::Simultaneous;
+    const SEATS: RangeInclusive<usize> = 2..=4;
+    // 1: food could be left in one's own bases only, and an actor that made a base lived on.
+    const RULES_VERSION: u32 = 2;
+    const LIMITS: TimeLimits = TimeLimits { step_ms: 200, bank_ms: 2000 };
+    type Config = Constants;
+    type Action = Action;
+
+    fn new(config: Constants, setup: Setup) -> Result<FoodCatcher, OptionsError> {
+        config.check()?;
+        let agents = setup.agents.len();
+        Ok(FoodCatcher { world: World::new(config, setup.seed, &setup.agents), agents })
+    }
+
+    fn config(&self) -> &Constants {
+        self.world.constants()
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.world.can_act(seat.0)
+    }
+
+    fn write_state(&self, _seat: Seat, out: &mut Vec<u8>) {
+        self.world.write_state(out);
+    }
+
+    fn step(&mut self, actions: &Actions<Action>, events: &mut Events) {
+        if self.termination().is_some() {
+            return;
+        }
+        let lists: Vec<_> = (0..self.agents).map(|seat| actions.of(Seat(seat))).collect();
+        self.world.step(&lists, |seat, index, reason| events.reject(Seat(seat), index, reason));
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        self.world.disqualify(seat.0);
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        let mut seats = 0..self.agents;
+        let has_ended = self.world.epoch() >= self.world.constants().n_epochs
+            || seats.clone().filter(|seat| !self.world.is_disqualified(*seat)).count() <= 1
+            || !seats.any(|seat| self.world.can_act(seat));
+        has_ended.then_some("GAME_ENDED")
+    }
+
+    fn scores(&self) -> Vec<f64> {
+        (0..self.agents).map(|seat| self.world.score(seat)).collect()
+    }
+}
+
+impl Hosted for FoodCatcher {
+    const CHALLENGE: &'static str = "food-catcher";
+    const TITLE: &'static str = "Food catcher";
+    const PROMPT: &'static str = "\
+You share a map with the others. Each player has a base near a corner, and an actor on it. Actors gather food from sources and \
+bring it to bases. Your points are the food in your bases after `n_epochs` epochs; what actors carry doesn't count. Most points win. \
+All numbers below that stand as names are in `config`.
+
+The state:
+- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% in each epoch, up to 50, and vanish below 0.1. \
+New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
+- `actors`, `bases`: everybody's, with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
+- `dead_entities`: the actors and bases that died in the last epoch.
+
+Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
+the end of an epoch collide, one's own too: the one that carries less survives and gets the other's food; between equals lots are \
+drawn. What dies of an attack takes its food with it. At most 32 actors and 8 bases each.";
+    const ACTIONS: &'static [(&'static str, &'static str)] =
+        &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, ATTACK, MAKE_BASE];
+    const OVERRIDABLE: &'static [Setting] = &options_of_map(4);
+    const CARD: (&'static str, &'static str) = ("orange", "basket");
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_model::{AnyGame, GameType};
+    use expect_test::{Expect, expect, expect_file};
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::games::foraging::{any_reply, check_replies, forage, raid};
+    use crate::games::golden::{start, state, transcript};
+
+    static FOOD_CATCHER: GameType = GameType::of::<FoodCatcher>();
+
+    /// Things happen soon: short ways, and actors that are fast.
+    fn fast(n_epochs: u64) -> Value {
+        json!({
+            "grid_width": 20, "grid_height": 16, "max_food_sources": 8, "actor_speed": 4, "take_food_speed": 25,
+            "spawn_actor_cost": 30, "make_base_cost": 25, "actor_damage": 4, "n_epochs": n_epochs
+        })
+    }
+
+    /// Seat 0 forages, seat 1 forages but spawns nothing, seat 2 raids; the last two sometimes say nothing.
+    fn reply(epoch: u64, seat: Seat, state: &Value) -> Option<String> {
+        let agent = format!("a{}", seat.0);
+        let actions = match seat.0 {
+            0 => forage(&agent, state, 30.0, 25.0),
+            1 if epoch.is_multiple_of(5) => return None,
+            1 => forage(&agent, state, 1e9, 1e9),
+            _ if epoch.is_multiple_of(7) => return None,
+            _ => raid(&agent, state, 5.0),
+        };
+        Some(Value::from(actions).to_string())
+    }
+
+    fn played(seed: u64, n_epochs: u64) -> (Box<dyn AnyGame>, String) {
+        let mut game = start(&FOOD_CATCHER, 3, seed, fast(n_epochs));
+        let mut calls = 0;
+        let told = transcript(&mut *game, 3, n_epochs + 1, |seat, state| {
+            calls += 1;
+            reply(calls / 3, seat, state)
+        });
+        (game, told)
+    }
+
+    #[test]
+    fn a_game_goes_as_it_always_went() {
+        expect_file!["../../golden/food_catcher.txt"].assert_eq(&played(2, 36).1);
+    }
+
+    #[test]
+    fn equal_seeds_and_replies_make_equal_games() {
+        for seed in 0..5 {
+            assert_eq!(played(seed, 60).1, played(seed, 60).1);
+        }
+        assert_ne!(played(0, 2).1, played(1, 2).1);
+    }
+
+    #[test]
+    fn games_with_the_usual_constants_are_played_to_their_end() {
+        let mut game = start(&FOOD_CATCHER, 2, 1, json!({"n_epochs": 400}));
+        transcript(&mut *game, 2, 1000, |seat, state| {
+            Some(Value::from(forage(&format!("a{}", seat.0), state, 300.0, 1e9)).to_string())
+        });
+        assert_eq!(game.termination(), Some("GAME_ENDED"));
+        assert!(game.scores().iter().all(|score| *score > 100.0), "{:?}", game.scores());
+    }
+
+    #[test]
+    fn agents_see_the_same_and_looking_changes_nothing() {
+        let (game, _) = played(2, 20);
+        let seen = state(&*game, Seat(0));
+        assert!((0..3).all(|seat| state(&*game, Seat(seat)) == seen));
+        let keys: Map<String, Value> = serde_json::from_str(&seen).unwrap();
+        assert_eq!(keys.keys().collect::<Vec<_>>(), ["actors", "bases", "dead_entities", "foods"]);
+    }
+
+    #[test]
+    fn a_game_ends_when_all_but_one_are_disqualified() {
+        let mut game = start(&FOOD_CATCHER, 3, 1, json!({}));
+        game.disqualify(Seat(1));
+        assert_eq!((game.termination(), game.is_asked(Seat(1)), game.is_asked(Seat(2))), (None, false, true));
+        game.disqualify(Seat(0));
+        assert_eq!(game.termination(), Some("GAME_ENDED"));
+    }
+
+    // Seat 1 shoots its only opponent. It could still spend what it leads by, so the game goes on.
+    #[test]
+    fn whoever_can_do_nothing_more_is_not_asked() {
+        let options = json!({"attack_range": 100, "actor_damage": 50, "n_epochs": 1000});
+        let mut game = start(&FOOD_CATCHER, 2, 1, options);
+        let mut asked = [0, 0];
+        transcript(&mut *game, 2, 1000, |seat, state| {
+            asked[seat.0] += 1;
+            (seat.0 == 1).then(|| Value::from(raid("a1", state, 100.0)).to_string())
+        });
+        assert_eq!(asked[1], 1000);
+        assert!(asked[0] < 5, "{asked:?}");
+    }
+
+    // All go to the middle, where one actor survives. When its owner is disqualified, two agents are left that can do
+    // nothing.
+    #[test]
+    fn a_game_ends_once_nobody_can_do_anything() {
+        let mut game = start(&FOOD_CATCHER, 3, 1, json!({"actor_speed": 100}));
+        transcript(&mut *game, 3, 2, |seat, state| {
+            let actors = state["actors"].as_array()?;
+            let own = actors.iter().find(|actor| actor["owner_id"] == format!("a{}", seat.0))?;
+            Some(json!([{"action": "move", "actor_id": own["id"], "target": [20, 20]}]).to_string())
+        });
+        let left: Vec<Seat> = (0..3).map(Seat).filter(|seat| game.is_asked(*seat)).collect();
+        assert_eq!((left.len(), game.termination()), (1, None));
+        game.disqualify(left[0]);
+        assert_eq!(game.termination(), Some("GAME_ENDED"));
+    }
+
+    #[test]
+    fn constants_out_of_their_range_are_refused() {
+        let check = |options: Value, expected: Expect| {
+            let options: Map<String, Value> = serde_json::from_value(options).unwrap();
+            let agents = ["a", "b"].map(|id| id.parse().unwrap()).to_vec();
+            let refused = FOOD_CATCHER.start(&options, Setup { seed: arena_model::Seed::from_number(1), agents }).err();
+            expected.assert_eq(&refused.map(|error| error.to_string()).unwrap_or_default());
+        };
+        check(json!({"grid_width": 9}), expect!["grid_width must be 10 to 1000, not 9"]);
+        check(
+            json!({"grid_height": -1}),
+            expect!["food_catcher, option `grid_height`: invalid value: integer `-1`, expected u32"],
+        );
+        check(json!({"max_food_sources": 65}), expect!["max_food_sources must be 1 to 64, not 65"]);
+        check(json!({"actor_radius": 5}), expect!["actor_radius must be 0 to 0.9, not 5"]);
+        check(
+            json!({"actor_speed": "fast"}),
+            expect![[r#"food_catcher, option `actor_speed`: invalid type: string "fast", expected f64"#]],
+        );
+        check(json!({"actor_max_health": 0.5}), expect!["actor_max_health must be 1 to 1000000, not 0.5"]);
+        check(json!({"base_spawn_border_offset": 0.5}), expect!["base_spawn_border_offset must be 0 to 0.4, not 0.5"]);
+        check(json!({"n_epochs": 0}), expect!["n_epochs must be 1 to 1000000, not 0"]);
+        check(
+            json!({"gravity": 9.81}),
+            expect![
+                "food_catcher, option `gravity`: unknown field `gravity`, expected one of `grid_width`, `grid_height`, `max_food_sources`, `take_food_max_distance`, `deposit_food_max_distance`, `actor_radius`, `attack_range`, `take_food_speed`, `spawn_actor_cost`, `make_base_cost`, `base_spawn_border_offset`, `actor_speed`, `actor_damage`, `actor_max_health`, `n_epochs`"
+            ],
+        );
+    }
+
+    #[test]
+    fn the_usual_constants_are_those_that_agents_know() {
+        expect![[r#"
+            {
+              "grid_width": 40,
+              "grid_height": 40,
+              "max_food_sources": 10,
+              "take_food_max_distance": 1.0,
+              "deposit_food_max_distance": 0.15,
+              "actor_radius": 0.45,
+              "attack_range": 5.0,
+              "take_food_speed": 5.0,
+              "spawn_actor_cost": 100.0,
+              "make_base_cost": 500.0,
+              "base_spawn_border_offset": 0.15,
+              "actor_speed": 1.0,
+              "actor_damage": 5.0,
+              "actor_max_health": 50.0,
+              "n_epochs": 10000
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&Constants::default()).unwrap());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_reply_whatsoever_stops_a_game(
+            seed in 0..100u64,
+            epochs in prop::collection::vec(prop::collection::vec(prop::option::weighted(0.9, any_reply()), 3), 1..8),
+        ) {
+            let game = || start(&FOOD_CATCHER, 3, seed, fast(100));
+            check_replies(game(), game(), &epochs);
+        }
+    }
+}

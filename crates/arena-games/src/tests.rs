@@ -1,0 +1,649 @@
+//! Games in sessions and challenges in matches, played to their ends.
+
+use std::fmt::Write as _;
+
+use arena_model::{
+    ActError, After, AnyGame, Events, House, InviteCode, Party, Phase, Seat, Seed, Session, SessionFacts, SessionId,
+    Setup, Timestamp, Transition, act, join, open, wake,
+};
+use expect_test::{Expect, expect};
+use serde_json::{Map, Number, Value, json};
+
+use super::*;
+
+/// A session of a challenge, and what has been said in it.
+struct Table {
+    challenge: Arc<dyn ChallengeType>,
+    session: Session,
+    log: Vec<(Option<Seat>, Option<Seat>, String)>,
+    told: usize,
+    now: Timestamp,
+}
+
+impl Table {
+    /// A session of these options in which all have joined. Only what is said after that is told.
+    fn new(id: &str, options: Value, seed: u64) -> Table {
+        let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
+        let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
+        let invites: Vec<InviteCode> =
+            (1..=challenge.metadata().players).map(|number| format!("inv_{}", code(number)).parse().unwrap()).collect();
+        let facts = SessionFacts {
+            id: code(0).parse::<SessionId>().unwrap(),
+            challenge: id.to_owned(),
+            script: None,
+            rated: None,
+            created_at: Timestamp(0),
+            seed: Some(Seed::from_number(seed)),
+            options: challenge.resolve(&Map::new()).unwrap(),
+            invites: invites.clone(),
+        };
+        let session = open(facts, &*challenge, House::UNBOUNDED.patience).unwrap();
+        let mut table = Table { challenge, session, log: Vec::new(), told: 0, now: Timestamp(0) };
+        for invite in invites {
+            let joined = join(&table.session, &*table.challenge, &House::UNBOUNDED, invite, None, table.now).unwrap();
+            table.take(joined);
+        }
+        table.told = table.log.len();
+        table
+    }
+
+    fn seat(&self, party: Option<&Party>) -> Option<Seat> {
+        let Some(Party::Player(invite)) = party else { return None };
+        self.session.seat_of(*invite)
+    }
+
+    fn take(&mut self, transition: Transition) {
+        if let After::Becomes(after) = transition.after {
+            let restored = self.challenge.restore(&after.facts, &after.state).unwrap();
+            assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
+            self.session = *after;
+        }
+        for draft in transition.drafts {
+            let (from, to) = (self.seat(Some(&draft.from)), self.seat(draft.to.as_ref()));
+            self.log.push((from, to, draft.content));
+        }
+    }
+
+    fn act(&mut self, seat: usize, method: &str, content: &str) -> Result<(), String> {
+        let from = self.session.facts.invites[seat];
+        match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(method), content, self.now) {
+            Ok(transition) => {
+                self.take(transition);
+                Ok(())
+            }
+            Err(ActError::Rejected(rejection)) => Err(format!("{}: {rejection}", rejection.code)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn wait(&mut self) {
+        self.now = self.session.deadline.unwrap();
+        let woken = wake(&self.session, &*self.challenge, &House::UNBOUNDED, self.now, self.now).unwrap();
+        self.take(woken);
+    }
+
+    /// The last state that the seat was shown, if it was asked then.
+    fn state(&self, seat: usize) -> Option<Value> {
+        let seen = self.log.iter().rev().filter(|(_, to, _)| to.is_none_or(|to| to == Seat(seat)));
+        let shown = seen.filter_map(|(_, _, content)| serde_json::from_str::<Value>(content).ok());
+        let shown: Vec<Value> = shown.filter(|shown| shown.get("asked").is_some()).collect();
+        let own = self.session.facts.invites[seat].to_string();
+        let is_asked = shown.first()?["asked"].as_array().unwrap().contains(&own.into());
+        shown.iter().find_map(|shown| shown.get("world_state")).filter(|_| is_asked).cloned()
+    }
+
+    /// What was said since this was last asked, without states, and the scores.
+    fn told(&mut self) -> String {
+        let mut text = String::new();
+        let name = |seat: &Option<Seat>, other: &str| seat.map_or(other.to_owned(), |seat| seat.number().to_string());
+        for (from, to, content) in &self.log[self.told..] {
+            let mut content = content.replace("inv_00000000-0000-7000-8000-00000000000", "player ");
+            for key in ["world_state", "public_state"] {
+                if content.contains(&format!("{{\"{key}\"")) {
+                    let value: Value = serde_json::from_str(&content).unwrap();
+                    content = format!("{key} {} asks {}", value[key]["epoch"], value["asked"]);
+                } else if let Some(at) = content.find(",\"public_state\"") {
+                    content.truncate(at);
+                }
+            }
+            let to = if from.is_some() { "operator".to_owned() } else { name(to, "all") };
+            writeln!(text, "{} → {to}: {content}", name(from, "operator")).unwrap();
+        }
+        self.told = self.log.len();
+        for attribution in &self.session.attributions {
+            writeln!(text, "{} did {} to {}", attribution.from.number(), attribution.kind, attribution.to.number())
+                .unwrap();
+        }
+        text
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.session.phase, Phase::Ended { .. })
+    }
+}
+
+#[test]
+fn a_game_of_chess_in_a_session() {
+    let mut table = Table::new("chess", json!({}), 1);
+    let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
+    assert_eq!(white, 1, "the one who is told of the state is to move");
+    assert_eq!(table.act(0, "move", "e7e5").unwrap_err(), "NOT_YOUR_TURN: You aren't asked for an answer now.");
+    for (content, code) in [("e2e5", "ILLEGAL_MOVE"), ("", "INVALID_ACTION"), ("{\"move\":7}", "INVALID_ACTION")] {
+        assert!(table.act(1, "move", content).unwrap_err().starts_with(code), "{content}");
+    }
+    for content in ["7", "[7]", "[{\"action\":\"fly\"}]", "{}", "[", "{\"agent_id\":\"x\"}"] {
+        assert!(table.act(1, "actions", content).unwrap_err().starts_with("INVALID_ACTION"), "{content}");
+    }
+    assert!(table.act(1, "actions", "[]").unwrap_err().starts_with("ILLEGAL_MOVE"));
+    for (seat, content) in [(1, "f2f3"), (0, "{\"move\":\"e7e5\"}"), (1, "\"g2g4\""), (0, "d8h4")] {
+        table.act(seat, "move", content).unwrap();
+    }
+    assert!(table.has_ended());
+    expect![[r#"
+        2 → operator: (move) f2f3
+        operator → 1: world_state 2 asks ["player 1"]
+        operator → all: public_state 2 asks ["player 1"]
+        1 → operator: (move) {"move":"e7e5"}
+        operator → 2: world_state 3 asks ["player 2"]
+        operator → all: public_state 3 asks ["player 2"]
+        2 → operator: (move) "g2g4"
+        operator → 1: world_state 4 asks ["player 1"]
+        operator → all: public_state 4 asks ["player 1"]
+        1 → operator: (move) d8h4
+        operator → all: {"result":{"epochs":4,"scores":{"player 1":1.0,"player 2":0.0},"termination":"CHECKMATE","winners":["player 1"]}
+        operator → all: Game ended.
+
+        Scores are:
+        - Player 1: {"security":0,"utility":1}
+        - Player 2: {"security":0,"utility":-1}
+    "#]]
+    .assert_eq(&table.told());
+}
+
+#[test]
+fn who_is_silent_loses_and_the_others_are_told() {
+    let mut table = Table::new("snake", json!({"players": 3, "turnMs": 5000}), 1);
+    table.act(0, "move", "UP").unwrap();
+    table.act(2, "actions", r#"[{"action":"move","move":"DOWN"},{"action":"move","move":"UP"}]"#).unwrap();
+    assert!(table.act(2, "move", "UP").unwrap_err().starts_with("ALREADY_ANSWERED"));
+    assert_eq!(table.session.deadline, Some(Timestamp(5000)));
+    table.wait();
+    assert!(table.act(1, "move", "UP").unwrap_err().starts_with("OUT_OF_THE_GAME"));
+    table.act(2, "resign", "no time").unwrap();
+    expect![[r#"
+        1 → operator: (move) UP
+        3 → operator: (actions) [{"action":"move","move":"DOWN"},{"action":"move","move":"UP"}]
+        operator → all: {"detail":"no answer within 5 s","disqualified":"player 2","reason":"TIMEOUT"}
+        operator → 3: {"epoch":1,"rejected":[{"index":1,"reason":"a snake takes one step in an epoch, and the first valid move counts"}]}
+        operator → all: world_state 2 asks ["player 1","player 3"]
+        3 → operator: (resign) no time
+        operator → all: {"detail":"no time","disqualified":"player 3","reason":"RESIGNED"}
+        operator → all: {"result":{"epochs":1,"scores":{"player 1":0.0,"player 2":-1.0,"player 3":-1.0},"termination":"GAME_ENDED","winners":["player 1"]}
+        operator → all: Game ended.
+
+        Scores are:
+        - Player 1: {"security":0,"utility":1}
+        - Player 2: {"security":0,"utility":-1}
+        - Player 3: {"security":0,"utility":-1}
+    "#]]
+    .assert_eq(&table.told());
+}
+
+#[test]
+fn who_answers_as_another_has_cheated() {
+    let mut table = Table::new("snake", json!({}), 1);
+    let me = table.session.facts.invites[0].to_string();
+    table.act(0, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
+    table.act(1, "actions", &json!({"actions": []}).to_string()).unwrap();
+    table.act(1, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
+    assert!(table.has_ended());
+    let told = table.told().replace('\\', "");
+    expect![[r#"
+        1 → operator: (actions) {"actions":[],"agent_id":"player 1"}
+        2 → operator: (actions) {"actions":[]}
+        operator → all: world_state 2 asks ["player 1","player 2"]
+        2 → operator: (actions) {"actions":[],"agent_id":"player 1"}
+        operator → all: {"detail":"answered as player 1","disqualified":"player 2","reason":"AGENT_ID_SPOOFING"}
+        operator → all: {"result":{"epochs":1,"scores":{"player 1":0.0,"player 2":-1.0},"termination":"GAME_ENDED","winners":["player 1"]}
+        operator → all: Game ended.
+
+        Scores are:
+        - Player 1: {"security":0,"utility":1}
+        - Player 2: {"security":-1,"utility":-1}
+        2 did agent_id_spoofing to 1
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn answers_are_read_as_they_were_when_they_were_sealed() {
+    for depth in 120..=128 {
+        let mut table = Table::new("food-catcher", json!({}), 1);
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let actions = format!(r#"[{{"action":"spawn","base_id":"Base01","x":{nested}}}]"#);
+        // Whether it is too deep or not, the others can go on.
+        if table.act(0, "actions", &actions).is_err() {
+            table.act(0, "actions", "[]").unwrap();
+        }
+        table.act(1, "actions", "[]").unwrap();
+        assert_eq!(table.state(1).unwrap()["epoch"], 2, "{depth}");
+    }
+}
+
+#[test]
+fn another_id_counts_only_in_an_answer_that_was_asked_for() {
+    let mut table = Table::new("chess", json!({}), 1);
+    let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
+    let [white_id, black_id] = [white, 1 - white].map(|seat| table.session.facts.invites[seat].to_string());
+    let reply = |id: &str| json!({"agent_id": id, "actions": []}).to_string();
+    assert!(table.act(1 - white, "actions", &reply(&white_id)).unwrap_err().starts_with("NOT_YOUR_TURN"));
+    assert!(table.act(white, "actions", &reply("nobody")).unwrap_err().starts_with("INVALID_ACTION"));
+    table.act(white, "actions", &reply(&black_id)).unwrap();
+    assert!(table.has_ended());
+    assert_eq!(table.session.scores[white].security, -1.0);
+}
+
+#[test]
+fn whoever_creates_a_session_says_how_many_play() {
+    let snake = challenge("snake", &Map::new()).unwrap().unwrap();
+    let resolve = |options: Value| snake.resolve(options.as_object().unwrap());
+    assert_eq!(snake.seats(&resolve(json!({})).unwrap()), 2);
+    assert_eq!(snake.seats(&resolve(json!({"players": 5})).unwrap()), 5);
+    assert!(resolve(json!({"players": 9})).is_err());
+}
+
+/// What an agent does that takes the first thing that looks possible.
+fn first_thing(state: &Value, own: &str) -> String {
+    let actors = state["actors"].as_array().cloned().unwrap_or_default();
+    let moves = actors.iter().filter(|actor| actor["owner_id"] == own).map(|actor| {
+        let food = &state["foods"][0]["position"];
+        json!({"action": "move", "actor_id": actor["id"], "target": food})
+    });
+    let step = state["legal_moves"].as_array().map(|list| list[list.len() / 2].clone()).unwrap_or("DOWN".into());
+    let all = moves.chain([json!({"action": "move", "move": step})]);
+    let all: Vec<Value> = match state.get("actors") {
+        Some(_) => all.filter(|action| action.get("actor_id").is_some()).collect(),
+        None => all.collect(),
+    };
+    Value::from(all).to_string()
+}
+
+// The operator goes through JSON after each answer, the match runner's game never does.
+#[test]
+fn a_game_in_a_session_is_the_game_of_a_match() {
+    for (id, options) in [
+        ("snake", json!({"n_epochs": 40})),
+        ("chess", json!({"n_epochs": 160})),
+        ("food-catcher", json!({"n_epochs": 60, "grid_width": 20, "take_food_speed": 0.3})),
+        ("cherry-picker", json!({"n_epochs": 60, "grid_width": 20})),
+    ] {
+        for seed in 0..3 {
+            let mut table = Table::new(id, options.clone(), seed);
+            let agents: Vec<String> = table.session.facts.invites.iter().map(ToString::to_string).collect();
+            let setup = Setup {
+                seed: Seed::from_number(seed).derive("game"),
+                agents: agents.iter().map(|agent| agent.parse().unwrap()).collect(),
+            };
+            let mut match_game = game(id).unwrap().start(options.as_object().unwrap(), setup).unwrap();
+            let (mut taken, mut events) = (Vec::new(), Events::default());
+            while !table.has_ended() {
+                let mut replies = [None, None];
+                for seat in 0..2 {
+                    let Some(mut state) = table.state(seat) else { continue };
+                    let epoch = state["epoch"].clone();
+                    for key in ["epoch", "agent_ids", "remaining_overage_ms"] {
+                        state.as_object_mut().unwrap().remove(key);
+                    }
+                    assert_eq!(state.to_string(), in_order(&*match_game, seat).to_string(), "{id} {seed} in {epoch}");
+                    replies[seat] = Some(first_thing(&state, &agents[seat]));
+                }
+                assert!(replies.iter().any(Option::is_some), "somebody is asked");
+                taken.clear();
+                match_game.play(&replies.each_ref().map(Option::as_deref), &mut taken, &mut events);
+                for (seat, reply) in replies.iter().enumerate() {
+                    if let Some(reply) = reply {
+                        table.act(seat, "actions", reply).unwrap();
+                    }
+                }
+            }
+            assert!(match_game.termination().is_some(), "{id}");
+        }
+    }
+}
+
+fn in_order(game: &dyn AnyGame, seat: usize) -> Value {
+    let mut state = b"{".to_vec();
+    game.write_state(Seat(seat), &mut state);
+    state.push(b'}');
+    serde_json::from_slice(&state).unwrap()
+}
+
+#[test]
+fn everything_can_be_played_and_is_explained() {
+    for id in challenges() {
+        let challenge = challenge(id, &Map::new()).expect("it is listed").expect("its defaults are good");
+        let metadata = challenge.metadata();
+        assert_eq!(challenge.id(), id);
+        assert!(metadata.players >= 2 && !metadata.methods.is_empty(), "{id}");
+        for method in &metadata.methods {
+            assert!(metadata.prompt.contains(&format!("`{}`", method.name)), "{id} says nothing of {}", method.name);
+        }
+        assert!(game(id).is_some(), "{id} is a game too");
+    }
+    assert!(challenge("chess2", &Map::new()).is_none() && game("chess2").is_none());
+}
+
+#[test]
+fn every_entry_brings_parts_that_fit() {
+    let strategies: Vec<&str> = arena_model::strategies().iter().map(|strategy| strategy.name).collect();
+    let mut modules: Vec<Module> = Vec::new();
+    for Playable { id, kit, .. } in all() {
+        for name in kit.scoring {
+            assert!(strategies.contains(name), "{id}: there is no strategy {name}");
+        }
+        let Some(module) = kit.module else { continue };
+        assert!(!["games", "messages", "seats"].contains(&module.name), "{id}: the file of {} is taken", module.name);
+        let same = modules.iter().find(|other| other.name == module.name);
+        assert!(same.is_none_or(|other| other.script == module.script), "{id}: two modules are called {}", module.name);
+        for export in ["draw", "note"] {
+            assert!(module.script.contains(&format!("export function {export}(")), "{id}: no {export} in its module");
+        }
+        modules.push(module);
+    }
+    assert!(modules.len() >= 4);
+}
+
+#[track_caller]
+fn refused(id: &str, options: Value, expected: Expect) {
+    let told = match challenge(id, options.as_object().unwrap()).unwrap() {
+        Ok(_) => "fine".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn options_that_make_no_game_are_refused() {
+    refused("chess", json!({"players": 3}), expect!["players must be 2, not 3"]);
+    refused("snake", json!({"players": 9}), expect!["players must be 2 to 8, not 9"]);
+    refused(
+        "snake",
+        json!({"players": 8, "grid_width": 3, "grid_height": 3}),
+        expect!["a grid of 3 by 3 has room for 2 snakes that don't touch, not for 8"],
+    );
+    refused("snake", json!({"turnMs": 10}), expect!["turnMs must be 1000 to 604800000, not 10"]);
+    refused("snake", json!({"turnMs": "long"}), expect![[r#"turnMs must be a whole number, not "long""#]]);
+    refused(
+        "snake",
+        json!({"turns": 10}),
+        expect![
+            "snake, option `turns`: unknown field `turns`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`"
+        ],
+    );
+    refused("cherry-picker", json!({"players": 1}), expect!["players must be 2 to 8, not 1"]);
+}
+
+/// An epoch of a challenge as a game of the match runner: what each seat sees, less the prompt.
+fn epoch(game: &mut dyn AnyGame, replies: &[Option<&str>]) -> String {
+    let (mut taken, mut events) = (Vec::new(), Events::default());
+    game.play(replies, &mut taken, &mut events);
+    let mut told = format!("taken {}\n", String::from_utf8(taken).unwrap());
+    for seat in 0..replies.len() {
+        let state = in_order(game, seat);
+        let you = state["you"].as_str().unwrap().to_owned();
+        let mut names: Vec<String> =
+            state["players"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+        assert!(names.contains(&you));
+        let mut text = format!("{seat} sees {}", state["messages"]);
+        if state["rejected"] != json!([]) {
+            text += &format!(" rejected {}", state["rejected"]);
+        }
+        for (number, name) in names.drain(..).enumerate() {
+            text = text.replace(&name, &format!("player {}", number + 1));
+        }
+        told += &(text + "\n");
+    }
+    told + &format!("{:?} {:?}\n", game.termination(), game.scores())
+}
+
+#[test]
+fn psi_without_a_server() {
+    let agents = ["a", "b"].map(|id| id.parse().unwrap()).to_vec();
+    let options = json!({"range": [10, 29], "intersectionSize": 2, "setSize": 2});
+    let setup = Setup { seed: Seed::from_number(3), agents };
+    let mut psi = game("psi").unwrap().start(options.as_object().unwrap(), setup).unwrap();
+    let first = in_order(&*psi, 0);
+    assert_eq!(first["challenge"], "psi");
+    assert!(first["prompt"].as_str().unwrap().contains("between 10 and 29"));
+    let set = first["messages"][0]["content"].as_str().unwrap();
+    assert!(set.starts_with("Your private set is: {") && first["messages"].as_array().unwrap().len() == 1);
+    let other = in_order(&*psi, 1)["you"].as_str().unwrap().to_owned();
+    let chat = json!([{"action": "chat", "content": "hello"}, {"action": "chat", "content": "psst", "to": other}]);
+    let bad =
+        r#"[{"action":"guess","content":"none"},{"action":"fly"},{"action":"chat","content":"x","to":"nobody"},7]"#;
+    let mut told = epoch(&mut *psi, &[Some(&chat.to_string()), Some(bad)]);
+    told += &epoch(&mut *psi, &[Some(r#"[{"action":"guess","content":[1]}]"#), None]);
+    told += &epoch(&mut *psi, &[None, Some(r#"[{"action":"guess","content":"1"}]"#)]);
+    expect![[r#"
+        taken [[{"action":"chat","content":"hello"},{"action":"chat","content":"psst","to":"inv_e55d6436-9149-41fe-b7db-99aa36b5b210"}],[]]
+        0 sees [{"channel":"chat","content":"hello","from":"player 1","index":1,"to":null},{"channel":"chat","content":"psst","from":"player 1","index":2,"to":"player 2"}]
+        1 sees [{"channel":"chat","content":"hello","from":"player 1","index":1,"to":null},{"channel":"chat","content":"psst","from":"player 1","index":2,"to":"player 2"}] rejected [{"action":{"action":"guess","content":"none"},"code":"INVALID_GUESS","error":"Invalid guess format."},{"action":{"action":"fly","content":""},"code":"UNKNOWN_METHOD","error":"Unknown challenge method: fly"},{"action":{"action":"chat","content":"x","to":"nobody"},"code":"INVALID_CHAT","error":"to must be a player of the session"}]
+        None [0.0, 0.0]
+        taken [[{"action":"guess","content":"[1]"}],null]
+        0 sees [{"channel":"operator","content":"(guess) [1]","from":"player 1","index":3,"to":"operator"},{"channel":"operator","content":"Player player 1 sent a guess","from":"operator","index":4,"to":null},{"channel":"operator","content":"Player 2 outcome:\n- Intersection Found: false\n- Wrong Guess: 1\n- Extra Guess: 0\n- Utility: -1\n- Target: {13, 19}\n","from":"operator","index":5,"to":"player 1"}]
+        1 sees [{"channel":"operator","content":"Player player 1 sent a guess","from":"operator","index":4,"to":null}]
+        None [0.0, 0.0]
+        taken [null,[{"action":"guess","content":"1"}]]
+        0 sees [{"channel":"operator","content":"Player player 2 sent a guess","from":"operator","index":7,"to":null},{"channel":"operator","content":"Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}","from":"operator","index":9,"to":null}]
+        1 sees [{"channel":"operator","content":"(guess) 1","from":"player 2","index":6,"to":"operator"},{"channel":"operator","content":"Player player 2 sent a guess","from":"operator","index":7,"to":null},{"channel":"operator","content":"Player 1 outcome:\n- Intersection Found: false\n- Wrong Guess: 1\n- Extra Guess: 0\n- Utility: -1\n- Target: {13, 19}\n","from":"operator","index":8,"to":"player 2"},{"channel":"operator","content":"Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}","from":"operator","index":9,"to":null}]
+        Some("GAME_ENDED") [0.0, 0.0]
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_match_of_a_challenge_in_which_nobody_does_anything_ends() {
+    let agents = ["a", "b", "c"].map(|id| id.parse().unwrap()).to_vec();
+    let setup = Setup { seed: Seed::from_number(3), agents };
+    let mut dining = game("dining_cryptographers").unwrap().start(&Map::new(), setup).unwrap();
+    for _ in 0..10 {
+        epoch(&mut *dining, &[Some("[]"), Some("[]"), None]);
+    }
+    assert_eq!((dining.termination(), dining.scores()), (Some("NOBODY_ACTED"), vec![0.0; 3]));
+    assert!(!dining.is_asked(Seat(0)) && dining.is_void());
+}
+
+/// Plays a challenge as a match in which each seat does what `act` says, a method and its content; how it ends.
+fn match_of(name: &str, seats: usize, act: impl Fn(u64, usize, &Value) -> Option<(&'static str, String)>) -> String {
+    let agents = (0..seats).map(|seat| format!("a{seat}").parse().unwrap()).collect();
+    let setup = Setup { seed: Seed::from_number(3), agents };
+    let mut game = game(name).unwrap().start(&Map::new(), setup).unwrap();
+    let (mut taken, mut events, mut out) = (Vec::new(), Events::default(), Vec::new());
+    for epoch in 1..=1001 {
+        let replies: Vec<Option<String>> = (0..seats)
+            .map(|seat| {
+                let (method, content) = act(epoch, seat, &in_order(&*game, seat))?;
+                Some(json!([{"action": method, "content": content}]).to_string())
+            })
+            .collect();
+        let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
+        game.play(&replies, &mut taken, &mut events);
+        for forfeit in events.forfeits() {
+            game.disqualify(forfeit.seat);
+            out.push(format!("{} {}", forfeit.seat.0, forfeit.verdict));
+        }
+        if let Some(ending) = game.termination() {
+            let void = if game.is_void() { ", void" } else { "" };
+            return format!("{ending} after {epoch}, scores {:?}, out {out:?}{void}", game.scores());
+        }
+    }
+    unreachable!("every match ends");
+}
+
+/// The own secret, which the operator has told in the first state.
+fn secret(state: &Value) -> Option<String> {
+    let told = state["messages"][0]["content"].as_str()?;
+    let numbers: String = told.chars().map(|char| if char.is_ascii_digit() { char } else { ' ' }).collect::<String>();
+    Some(numbers.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+// Who acts is ahead of who is silent, on either seat; where nobody acts, there is no match.
+#[test]
+fn silence_forfeits_in_matches_of_psi() {
+    for silent in 0..2 {
+        let told = match_of("psi", 2, |epoch, seat, state| {
+            (epoch == 1 && seat != silent).then(|| ("guess", secret(state).unwrap()))
+        });
+        let scores = if silent == 1 { "[-1.0, 1.0]" } else { "[1.0, -1.0]" };
+        assert_eq!(told, format!("NOBODY_ACTED after 11, scores {scores}, out [\"{silent} NO_ACTION\"]"));
+    }
+    let told = match_of("psi", 2, |_, _, _| None);
+    assert_eq!(told, "NOBODY_ACTED after 10, scores [0.0, 0.0], out [], void");
+    // Talk is no action, and nor is what the rules refuse.
+    let told = match_of("psi", 2, |epoch, seat, state| match seat {
+        0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
+        0 => None,
+        _ => Some(("chat", "hello".to_owned())),
+    });
+    assert_eq!(told, "MAX_EPOCHS after 1000, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
+    let told = match_of("psi", 2, |epoch, seat, state| match seat {
+        0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
+        0 => None,
+        _ => Some(("guess", "none".to_owned())),
+    });
+    assert_eq!(told, "NOBODY_ACTED after 11, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
+    let told = match_of("psi", 2, |_, _, _| Some(("chat", "hello".to_owned())));
+    assert_eq!(told, "MAX_EPOCHS after 1000, scores [0.0, 0.0], out [], void");
+}
+
+#[test]
+fn silence_forfeits_in_matches_of_millionaire() {
+    for silent in 0..2 {
+        let told = match_of("millionaire", 2, |epoch, seat, _| {
+            (epoch == 1 && seat != silent).then(|| ("guess", "50".to_owned()))
+        });
+        assert!(told.ends_with(&format!("out [\"{silent} NO_ACTION\"]")), "{told}");
+    }
+    assert!(match_of("millionaire", 2, |_, _, _| None).ends_with("out [], void"));
+}
+
+#[test]
+fn silence_forfeits_in_matches_of_dining_cryptographers() {
+    let name = "dining-cryptographers";
+    let told = |silent: &[usize]| {
+        match_of(name, 3, |epoch, seat, _| {
+            (epoch == 1 && !silent.contains(&seat)).then(|| ("guess", "unknown".to_owned()))
+        })
+    };
+    assert_eq!(told(&[]), "GAME_ENDED after 1, scores [1.0, 1.0, 1.0], out []");
+    assert_eq!(told(&[1]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"1 NO_ACTION\"]");
+    assert_eq!(told(&[0, 2]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"0 NO_ACTION\", \"2 NO_ACTION\"]");
+    assert!(told(&[0, 1, 2]).ends_with("out [], void"));
+}
+
+// The rules say whose turn it is: that seat forfeits, also when it was the first to move or has moved before.
+#[test]
+fn silence_on_the_own_turn_forfeits_in_matches_of_ultimatum() {
+    let turn_of = |state: &Value, seat: usize| {
+        state["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["content"].as_str().unwrap().contains(&format!("Player {}'s turn", seat + 1)))
+    };
+    let offers = |silent: usize, until: u64| {
+        match_of("ultimatum", 2, |epoch, seat, state| {
+            let acts = turn_of(state, seat) && (seat != silent || epoch < until);
+            acts.then(|| ("submit_offer", "90 10".to_owned()))
+        })
+    };
+    assert_eq!(offers(0, 0), "NOBODY_ACTED after 10, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
+    assert_eq!(offers(1, 0), "NOBODY_ACTED after 11, scores [0.0, 0.0], out [\"1 NO_ACTION\"]");
+    assert_eq!(offers(0, 3), "NOBODY_ACTED after 12, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
+    // Who passes acts: that is a deadlock, by the rules.
+    let told = match_of("ultimatum", 2, |_, seat, state| turn_of(state, seat).then(|| ("pass", String::new())));
+    assert_eq!(told, "GAME_ENDED after 20, scores [0.0, 0.0], out []");
+}
+
+/// What an option may be, as it is told, is what a session can be created with.
+#[test]
+fn the_bounds_of_options_are_those_that_are_told() {
+    let mut told = String::new();
+    for id in challenges() {
+        let challenge = challenge(id, &Map::new()).expect("it is there").expect("its defaults are good");
+        let taken = |name: &str, value: Value| challenge.resolve(&Map::from_iter([(name.to_owned(), value)]));
+        for option in challenge.options() {
+            let name = &*option.name;
+            assert!(taken(name, option.default.clone()).is_ok(), "{id}: {name} can't be what it is");
+            let bounds = option.minimum.clone().zip(option.maximum.clone());
+            told += &format!(
+                "{id} {name}: {} {}, {}\n",
+                option.kind,
+                bounds.as_ref().map_or("any".to_owned(), |(least, most)| format!("{least}..{most}")),
+                option.default
+            );
+            let Some((least, most)) = bounds.filter(|_| option.kind != "array") else { continue };
+            let beyond = |bound: &Number, by: i64| match bound.as_i64() {
+                Some(whole) => json!(whole + by),
+                None => json!(bound.as_f64().expect("a number") + by as f64),
+            };
+            assert!(taken(name, beyond(&least, -1)).is_err(), "{id}: {name} can be less than {least}");
+            // Nobody counts that far.
+            if most.as_i64() != Some((1 << 53) - 1) {
+                assert!(taken(name, beyond(&most, 1)).is_err(), "{id}: {name} can be more than {most}");
+            }
+        }
+    }
+    expect![[r#"
+        psi range: array 0..4294967295, [100,900]
+        psi intersectionSize: integer 0..1000, 3
+        psi setSize: integer 0..1000, 10
+        ultimatum total: integer 1..1000000000, 100
+        ultimatum maxRounds: integer 1..100, 10
+        ultimatum reservationMax: integer 0..1000000000, 40
+        snake players: integer 2..8, 2
+        snake turnMs: integer 1000..604800000, 120000
+        snake grid_width: integer 2..64, 10
+        snake grid_height: integer 2..64, 10
+        snake food_sources_to_spawn: integer 1..1000, 5
+        snake min_food_sources: integer 1..1000, 1
+        snake n_epochs: integer 1..1000000, 1000
+        chess turnMs: integer 1000..604800000, 120000
+        chess fen: string any, "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+        chess n_epochs: integer -1..9007199254740991, -1
+        food-catcher players: integer 2..4, 2
+        food-catcher turnMs: integer 1000..604800000, 120000
+        food-catcher grid_width: integer 10..1000, 40
+        food-catcher grid_height: integer 10..1000, 40
+        food-catcher max_food_sources: integer 1..64, 10
+        food-catcher take_food_max_distance: number 0..1000, 1.0
+        food-catcher deposit_food_max_distance: number 0..1000, 0.15
+        food-catcher actor_radius: number 0..0.9, 0.45
+        food-catcher attack_range: number 0..1000, 5.0
+        food-catcher take_food_speed: number 0..1000000, 5.0
+        food-catcher spawn_actor_cost: number 0..1000000, 100.0
+        food-catcher make_base_cost: number 0..1000000, 500.0
+        food-catcher base_spawn_border_offset: number 0..0.4, 0.15
+        food-catcher actor_speed: number 0..1000, 1.0
+        food-catcher actor_damage: number 0..1000000, 5.0
+        food-catcher actor_max_health: number 1..1000000, 50.0
+        food-catcher n_epochs: integer 1..1000000, 10000
+        cherry-picker players: integer 2..8, 2
+        cherry-picker turnMs: integer 1000..604800000, 120000
+        cherry-picker grid_width: integer 10..1000, 75
+        cherry-picker grid_height: integer 10..1000, 75
+        cherry-picker max_food_sources: integer 1..64, 15
+        cherry-picker take_food_max_distance: number 0..1000, 1.0
+        cherry-picker deposit_food_max_distance: number 0..1000, 0.15
+        cherry-picker actor_radius: number 0..0.9, 0.45
+        cherry-picker attack_range: number 0..1000, 5.0
+        cherry-picker take_food_speed: number 0..1000000, 5.0
+        cherry-picker spawn_actor_cost: number 0..1000000, 100.0
+        cherry-picker make_base_cost: number 0..1000000, 500.0
+        cherry-picker base_spawn_border_offset: number 0..0.4, 0.15
+        cherry-picker actor_speed: number 0..1000, 1.0
+        cherry-picker actor_damage: number 0..1000000, 5.0
+        cherry-picker actor_max_health: number 1..1000000, 50.0
+        cherry-picker n_epochs: integer 1..1000000, 10000
+    "#]]
+    .assert_eq(&told);
+}
