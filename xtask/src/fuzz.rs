@@ -1,5 +1,5 @@
 //! `cargo xtask fuzz`: requests of all sorts against a real server, made from its own description. The tests do the same
-//! with few cases (`crates/arena-server/tests/it/fuzz.rs`); here are more of them, and what was checked is shown.
+//! with few cases (`crates/arena-server/tests/it/services/fuzz.rs`); here are more of them, and what was checked is shown.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;

@@ -33,7 +33,7 @@ Chores:
   setup [PART...]  installs what tests need besides Rust: python, node, postgres, nats, faketime, sqlite3, browser
   soak [NAME...]   the long forms of tests, hours in all; `cargo xtask soak rules crash` runs two of them
   screenshots      makes the pictures of pages in docs/screens anew
-  test [TIER]      the quick tests, which need Rust alone; or those of a tier: services, slow, browser, cluster";
+  test [TIER]      the quick tests, which need Rust alone; or those of a tier: services, program, browser, cluster";
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();

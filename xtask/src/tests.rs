@@ -1,8 +1,8 @@
 //! `cargo xtask test`: the tests by what they need and how long they take.
 //!
-//! A test's tier is where it stands: a test of the binaries `browser`, `cluster` and `fleet` is in the tier of that name, a test in a
-//! module `services` needs a program besides Rust (Python, Node.js, PostgreSQL, NATS), one in a module `slow` takes seconds, and all
-//! others are quick.
+//! The place and the name of a test say its tier. A test is quick if it is in a library, or in a binary `it` outside of modules
+//! `services` and without `postgres` in its path; quick tests need Rust alone. Those of the other test binaries have the tier of
+//! their binary, and all others need programs besides Rust (`cargo xtask setup`).
 
 use std::path::Path;
 use std::time::Instant;
@@ -20,10 +20,16 @@ struct Tier {
 const TIERS: [Tier; 5] = [
     Tier {
         name: "quick",
-        runs: &[&["--lib", "--bins", "--test", "it", "--", "--skip", "services::", "--skip", "slow::"]],
+        runs: &[&["--lib", "--bins", "--test", "it", "--", "--skip", "services::", "--skip", "postgres"]],
     },
-    Tier { name: "services", runs: &[&["--test", "it", "--", "services::"], &["--test", "fleet"]] },
-    Tier { name: "slow", runs: &[&["--test", "it", "--", "slow::"]] },
+    Tier {
+        name: "services",
+        runs: &[
+            &["--lib", "--test", "it", "--", "services::", "postgres"],
+            &["--test", "processes", "--test", "fleet"],
+        ],
+    },
+    Tier { name: "program", runs: &[&["--test", "program"]] },
     Tier { name: "browser", runs: &[&["--test", "browser"]] },
     Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
 ];

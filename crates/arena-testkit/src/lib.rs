@@ -13,6 +13,7 @@ mod player;
 mod port;
 mod postgres;
 mod python;
+mod tier;
 mod twins;
 
 pub use client::{Answer, Client, EventStream};

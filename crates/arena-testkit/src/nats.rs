@@ -57,6 +57,7 @@ impl NatsServer {
     }
 
     fn begin(jetstream: bool, settings: &str) -> NatsServer {
+        crate::tier::need_service("NATS");
         let folder = tempfile::Builder::new().prefix("arena-nats-").tempdir().expect("a temp folder").keep();
         let port = free_port();
         let mut server =

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// If it isn't there, or has the packages of another day; says what to do.
 #[track_caller]
 pub fn node_packages(scratch: &str) -> PathBuf {
+    crate::tier::need_service("Node.js with packages");
     let home = Path::new(scratch).parent().expect("the target folder").join("tools/node");
     let wanted = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/node/package-lock.json")).ok();
     let installed = fs::read(home.join("installed.json")).ok();

@@ -60,6 +60,7 @@ impl Postgres {
     }
 
     fn start_as(has_certificate: bool) -> Postgres {
+        crate::tier::need_service("PostgreSQL");
         let folder = tempfile::Builder::new().prefix("arena-postgres-").tempdir().expect("a temp folder").keep();
         let programs = programs();
         let (data, password) = (folder.join("data"), folder.join("password"));

@@ -10,10 +10,14 @@ use std::path::{Path, PathBuf};
 /// If it isn't there, or has the packages of another day; says what to do.
 #[track_caller]
 pub fn python(scratch: &str) -> PathBuf {
+    crate::tier::need_service("Python with packages");
     let home = Path::new(scratch).parent().expect("the target folder").join("tools/python");
     let read = |path: PathBuf| fs::read_to_string(path).ok();
     let wanted = read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/python-requirements.txt"));
     let installed = read(home.join("requirements.txt"));
-    assert!(wanted.is_some() && installed == wanted, "this test needs Python packages: run `cargo xtask setup python` first");
+    assert!(
+        wanted.is_some() && installed == wanted,
+        "this test needs Python packages: run `cargo xtask setup python` first"
+    );
     home.join("bin/python")
 }

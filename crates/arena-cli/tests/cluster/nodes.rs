@@ -340,7 +340,7 @@ fn faketime() -> String {
         ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib", "/usr/lib64", "/usr/local/lib"];
     let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketime.so.1"));
     let found = files.iter().find(|file| file.exists());
-    let found =
-        found.expect("tests need libfaketime: `cargo xtask setup` installs it; by hand it is Debian's package faketime");
+    let found = found
+        .expect("tests need libfaketime: `cargo xtask setup` installs it; by hand it is Debian's package faketime");
     found.to_str().unwrap().to_owned()
 }

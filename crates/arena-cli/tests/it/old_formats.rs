@@ -85,8 +85,7 @@ fn replays_and_results_of_an_earlier_program_are_verified_and_rated() {
     }
     let standings = run(&["tournament", "standings", &old("."), "--json"]).json();
     assert_eq!((&standings["games_played"], &standings["rules_version"]), (&json!(6), &json!(2)));
-    let points: Vec<&Value> =
-        standings["standings"].as_array().unwrap().iter().map(|agent| &agent["points"]).collect();
+    let points: Vec<&Value> = standings["standings"].as_array().unwrap().iter().map(|agent| &agent["points"]).collect();
     assert_eq!(points, [&json!(2.0), &json!(2.0), &json!(2.0)], "{standings}");
     for name in ["match.json", "tournament.jsonl", "chess.jsonl"] {
         assert_eq!(run(&["rate", &old(name)]).code, 0, "{name}");

@@ -1,7 +1,7 @@
 //! What happens unasked, on a clock that the test turns.
 
 mod bell;
-mod nodes;
+mod services;
 
 use std::sync::Arc;
 use std::time::Duration;

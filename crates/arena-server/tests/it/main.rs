@@ -2,8 +2,6 @@
 
 mod admin;
 mod auth;
-mod deal;
-mod fuzz;
 mod games;
 mod mcp;
 mod once;
@@ -14,6 +12,7 @@ mod reference;
 mod refusals;
 mod scoring;
 mod secrecy;
+mod services;
 mod skill;
 mod stream;
 mod tournaments;

@@ -349,7 +349,7 @@ proptest! {
 
     // Boards are looked at from the middle of the season on, so that they are loaded and then moved in.
     #[test]
-    fn any_season_is_recounted_the_same_and_sorted(games in games(), look in 0usize..40) {
+    fn any_season_is_recounted_the_same_and_sorted_on_sqlite_and_postgres(games in games(), look in 0usize..40) {
         in_each_place(async |place| {
             let store = open(&place).await;
             for (i, game) in games.iter().enumerate() {

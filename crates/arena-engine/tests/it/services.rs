@@ -1,0 +1,3 @@
+//! Tests that need a program besides Rust.
+
+mod nodes;
