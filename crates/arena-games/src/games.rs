@@ -12,6 +12,9 @@ mod foraging;
 mod golden;
 mod snake;
 
+use arena_model::{OptionsError, Setting, SettingRange};
+use serde::Serialize;
+
 use crate::Playable;
 
 /// All games, in the order of every list.
@@ -22,6 +25,28 @@ const PLAYERS: &str = "How many play.";
 
 /// Description of the option `n_epochs` in the games that end by it.
 const EPOCHS: &str = "The game ends after so many epochs.";
+
+/// Checks a config against the bounds of these options. Options that aren't part of it, such as `players`, are skipped.
+fn check_bounds<'s>(
+    config: &impl Serialize,
+    settings: impl IntoIterator<Item = &'s Setting>,
+) -> Result<(), OptionsError> {
+    let config = serde_json::to_value(config).map_err(|error| OptionsError(error.to_string()))?;
+    for Setting { name, range, .. } in settings {
+        let (least, most) = match *range {
+            SettingRange::Real(least, most) => (least, most),
+            SettingRange::Whole(least, most) => (least as f64, most as f64),
+            SettingRange::Text | SettingRange::Wholes(..) => continue,
+        };
+        let Some(value) = config.get(name) else { continue };
+        // What isn't a number in JSON is infinite.
+        let number = value.as_f64().unwrap_or(f64::INFINITY);
+        if !(least..=most).contains(&number) {
+            return Err(OptionsError(format!("{name} must be {least} to {most}, not {number}")));
+        }
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests {

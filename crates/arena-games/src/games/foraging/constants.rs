@@ -3,8 +3,11 @@
 use arena_model::OptionsError;
 use serde::{Deserialize, Serialize};
 
+use super::told::options_of_map;
+use crate::games::check_bounds;
+
 /// The constants that agents are told and users may set. The defaults are those of food_catcher. Lengths are in units
-/// of the map; `check` has the bounds.
+/// of the map; `options_of_map` has the bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Constants {
@@ -66,33 +69,6 @@ impl Constants {
     /// # Errors
     /// When a number is out of its range, which is said.
     pub fn check(&self) -> Result<(), OptionsError> {
-        let lengths = 0.0..=1000.0;
-        let amounts = 0.0..=1e6;
-        let bounds = [
-            // With the radius and the border below, the first actors can't touch on a map of 10.
-            ("grid_width", f64::from(self.grid_width), 10.0..=1000.0),
-            ("grid_height", f64::from(self.grid_height), 10.0..=1000.0),
-            // A source takes some 90 bytes of a state, and a state must fit into a pipe's 64 KiB.
-            ("max_food_sources", self.max_food_sources as f64, 1.0..=64.0),
-            ("take_food_max_distance", self.take_food_max_distance, lengths.clone()),
-            ("deposit_food_max_distance", self.deposit_food_max_distance, lengths.clone()),
-            ("actor_radius", self.actor_radius, 0.0..=0.9),
-            ("attack_range", self.attack_range, lengths.clone()),
-            ("take_food_speed", self.take_food_speed, amounts.clone()),
-            ("spawn_actor_cost", self.spawn_actor_cost, amounts.clone()),
-            ("make_base_cost", self.make_base_cost, amounts.clone()),
-            ("base_spawn_border_offset", self.base_spawn_border_offset, 0.0..=0.4),
-            ("actor_speed", self.actor_speed, lengths),
-            ("actor_damage", self.actor_damage, amounts),
-            ("actor_max_health", self.actor_max_health, 1.0..=1e6),
-            ("n_epochs", self.n_epochs as f64, 1.0..=1e6),
-        ];
-        for (name, value, range) in bounds {
-            if !range.contains(&value) {
-                let (least, most) = (range.start(), range.end());
-                return Err(OptionsError(format!("{name} must be {least} to {most}, not {value}")));
-            }
-        }
-        Ok(())
+        check_bounds(self, &options_of_map(0))
     }
 }

@@ -5,16 +5,17 @@ use arena_model::{Setting, SettingRange, TURN_MS_SETTING};
 
 use crate::games::{EPOCHS, PLAYERS};
 
-/// The options of a map with so many seats that whoever creates a session may choose. The bounds are those of
-/// [`Constants`](super::Constants).
+/// The options of a session on such a map, with at most `seats` seats. Their bounds hold for [`Constants`](super::Constants) as well.
 pub const fn options_of_map(seats: i64) -> [Setting; 17] {
     const LENGTH: SettingRange = Real(0.0, 1000.0);
     const AMOUNT: SettingRange = Real(0.0, 1e6);
     [
         Setting::new("players", Whole(2, seats), PLAYERS),
         TURN_MS_SETTING,
+        // The first actors can't touch on a map of 10, with the bounds of the radius and the border.
         Setting::new("grid_width", Whole(10, 1000), "Width of the map."),
         Setting::new("grid_height", Whole(10, 1000), "Height of the map."),
+        // A source takes some 90 bytes of a state, and a state must fit into a pipe's 64 KiB.
         Setting::new("max_food_sources", Whole(1, 64), "New sources of food come when there are fewer."),
         Setting::new("take_food_max_distance", LENGTH, "How near an actor has to be to take food from a source."),
         Setting::new(

@@ -39,7 +39,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use super::digits::{write_number, write_string};
-use super::{EPOCHS, PLAYERS};
+use super::{EPOCHS, PLAYERS, check_bounds};
 use crate::playable::example;
 use crate::{Exhibit, Kit, Module, Playable};
 use board::Board;
@@ -93,27 +93,18 @@ impl Default for SnakeConfig {
 
 /// The longest side of a grid, in cells. A full grid of this size makes a state of less than 64 KB, which agents that
 /// read their input by the piece still take for one message.
-const MAX_SIDE: u64 = 64;
+const MAX_SIDE: i64 = 64;
 
 /// The most foods at a time.
-const MAX_FOODS: u64 = 1000;
+const MAX_FOODS: i64 = 1000;
 
 /// The longest game, in epochs.
-const MAX_EPOCHS: u64 = 1_000_000;
+const MAX_EPOCHS: i64 = 1_000_000;
 
 impl SnakeConfig {
     fn check(&self, seats: usize) -> Result<(), OptionsError> {
-        let SnakeConfig { grid_width, grid_height, food_sources_to_spawn, min_food_sources, n_epochs } = *self;
-        for (name, value, least, most) in [
-            ("grid_width", grid_width, 2, MAX_SIDE),
-            ("grid_height", grid_height, 2, MAX_SIDE),
-            ("food_sources_to_spawn", food_sources_to_spawn, 1, MAX_FOODS),
-            ("n_epochs", n_epochs, 1, MAX_EPOCHS),
-        ] {
-            if !(least..=most).contains(&value) {
-                return Err(OptionsError(format!("{name} must be {least} to {most}, not {value}")));
-            }
-        }
+        let SnakeConfig { grid_width, grid_height, food_sources_to_spawn, min_food_sources, .. } = *self;
+        check_bounds(self, Snake::OVERRIDABLE.iter().filter(|setting| setting.name != "min_food_sources"))?;
         if !(1..=food_sources_to_spawn).contains(&min_food_sources) {
             return Err(OptionsError(format!(
                 "min_food_sources must be 1 to food_sources_to_spawn, {food_sources_to_spawn}; not {min_food_sources}"
@@ -440,15 +431,19 @@ direction in which the snake went.
     const OVERRIDABLE: &'static [Setting] = &[
         Setting::new("players", Whole(2, 8), PLAYERS),
         TURN_MS_SETTING,
-        Setting::new("grid_width", Whole(2, 64), "Width of the grid, in cells."),
-        Setting::new("grid_height", Whole(2, 64), "Height of the grid, in cells."),
-        Setting::new("food_sources_to_spawn", Whole(1, 1000), "How many foods there are after new ones have come."),
+        Setting::new("grid_width", Whole(2, MAX_SIDE), "Width of the grid, in cells."),
+        Setting::new("grid_height", Whole(2, MAX_SIDE), "Height of the grid, in cells."),
+        Setting::new(
+            "food_sources_to_spawn",
+            Whole(1, MAX_FOODS),
+            "How many foods there are after new ones have come.",
+        ),
         Setting::new(
             "min_food_sources",
-            Whole(1, 1000),
+            Whole(1, MAX_FOODS),
             "New foods come when there are fewer; at most `food_sources_to_spawn`.",
         ),
-        Setting::new("n_epochs", Whole(1, 1_000_000), EPOCHS),
+        Setting::new("n_epochs", Whole(1, MAX_EPOCHS), EPOCHS),
     ];
     const CARD: (&'static str, &'static str) = ("green", "snake");
 }
