@@ -17,8 +17,11 @@ pub struct Playable {
     pub game: GameType,
     /// The parts beside its rules.
     pub kit: Kit,
-    make: fn(&Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError>,
+    make: fn(&Map<String, Value>) -> Made,
 }
+
+/// A challenge type, or what is wrong with the options for it.
+type Made = Result<Arc<dyn ChallengeType>, OptionsError>;
 
 /// The parts of a challenge or game beside its rules. All are optional.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +116,6 @@ impl Playable {
     }
 }
 
-fn make<R: Rules>(options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
+fn make<R: Rules>(options: &Map<String, Value>) -> Made {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)
 }
