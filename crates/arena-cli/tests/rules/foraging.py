@@ -187,18 +187,12 @@ class World:
                 touched[first["id"]].append(second["id"])
                 touched[second["id"]].append(first["id"])
         recorded = {actor["id"]: actor["food"] for actor in after["actors"]}
-        crowd = sorted((key for key in touched if touched[key]), key=lambda key: (self.actors[key]["food"], key not in recorded))
-        equals = [list(group) for _, group in itertools.groupby(crowd, key=lambda key: self.actors[key]["food"])]
         food = {key: actor["food"] for key, actor in self.actors.items()}
-        for orders in itertools.islice(itertools.product(*map(itertools.permutations, equals)), 5000):
-            left = dict(food)
-            for key in itertools.chain(*orders):
-                for other in touched[key] if key in left else []:
-                    left[key] += left.pop(other, 0.0)
-            if left.keys() == recorded.keys() and all(same(left[key], recorded[key]) for key in left):
-                break
-        else:
-            raise Difference(f"no order of collisions leads from {food} to {recorded}; touching: {touched}")
+        left = {}
+        # Crowds that don't touch each other don't depend on each other's orders.
+        for crowd in crowds(touched):
+            wanted = {key: recorded[key] for key in crowd if key in recorded}
+            left.update(settle(crowd, food, touched, wanted))
         for key, amount in left.items():
             self.actors[key]["food"] = amount
         for key in food.keys() - left.keys():
@@ -228,6 +222,37 @@ class World:
                     need(thing["owner_id"] == theirs[key]["owner_id"], kind, key, "changed hands")
         dead = {thing["id"] for thing in after["dead_entities"]}
         need(dead == set(self.dead), "dead", sorted(self.dead), "recorded", sorted(dead))
+
+
+def crowds(touched):
+    """Actors that touch each other, by whatever way through others; one that touches none is a crowd of its own."""
+    unseen = set(touched)
+    for start in touched:
+        crowd, waiting = [], [start]
+        while waiting:
+            key = waiting.pop()
+            if key in unseen:
+                unseen.remove(key)
+                crowd.append(key)
+                waiting.extend(touched[key])
+        if crowd:
+            yield crowd
+
+
+def settle(crowd, food, touched, wanted):
+    """The survivors of a crowd with their food, by the order among equals that leads to what is wanted."""
+    # The survivors of the record come first: where they do, the first order that is tried is mostly the right one.
+    turns = sorted(crowd, key=lambda key: (food[key], key not in wanted))
+    equals = [list(group) for _, group in itertools.groupby(turns, key=lambda key: food[key])]
+    for orders in itertools.product(*map(itertools.permutations, equals)):
+        left = {key: food[key] for key in crowd}
+        for key in itertools.chain(*orders):
+            for other in touched[key] if key in left else []:
+                left[key] += left.pop(other, 0.0)
+        if left.keys() == wanted.keys() and all(same(left[key], wanted[key]) for key in left):
+            return left
+    were = {key: (food[key], touched[key]) for key in crowd}
+    raise Difference(f"no order of collisions leads from {were} to {wanted}")
 
 
 def is_number(value):
