@@ -212,8 +212,8 @@ pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) ->
         let mut file = if is_recorded { Some(tempfile::tempfile().context("no file for the replay")?) } else { None };
         let replay = file.as_mut().map(|file| file as &mut (dyn Write + Send));
         let contest = held(game, &options(game, epochs), seed, game.limits, [&agent, &agent], replay, &mut watch)?;
-        if contest.result.has_tainted_agent {
-            bail!("an agent that answers at once was disqualified: {}", json!(contest.result));
+        if contest.result.seats.iter().any(|seat| seat.verdict.is_some()) {
+            bail!("an agent that answers at once was disqualified: {:?}", contest.result);
         }
         if let (Some((first, first_cpu)), Some((last, last_cpu, _))) = (watch.first, watch.last) {
             played += watch.epochs();
@@ -379,7 +379,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
                 let mut watch = Stopwatch::default();
                 let options = options(game, (exchanges - done).div_ceil(2).max(2));
                 let contest = on_core(|| held(game, &options, seed, limits, [&agent, &agent], None, &mut watch))?;
-                lost += contest.result.scores.iter().filter(|seat| seat.tainted).count();
+                lost += contest.result.seats.iter().filter(|seat| seat.verdict.is_some()).count();
                 done += 2 * contest.result.epochs;
             }
             anyhow::Ok(())

@@ -34,9 +34,7 @@ pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ServeArgs as ReplayServeArgs, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
-pub use tournament::{
-    FleetArgs, FormatArg, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb,
-};
+pub use tournament::{FleetArgs, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
 pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 

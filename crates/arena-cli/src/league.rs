@@ -1,4 +1,4 @@
-//! `arena league`: agents come and go, and whoever's rating is least sure plays next. What is chosen and kept is `arena-league`'s.
+//! `arena league`: agents come and go, and whoever's rating is least sure plays next. What is chosen and kept is `arena-runner`'s.
 
 mod add;
 mod run;
@@ -7,9 +7,9 @@ mod tables;
 use std::path::{Path, PathBuf};
 
 use arena_engine::Environment;
-use arena_league::{RulesError, Sandbox, Season, check_rules, report};
 use arena_model::{TimeLimits, Timestamp};
 use arena_report::season;
+use arena_runner::league::{RulesError, Sandbox, Season, check_rules, report};
 use arena_server::Settings;
 use arena_store::{CommitError, League, LeagueRules, Leagues, NewLeague, SqliteStore, StoreError};
 use serde_json::json;

@@ -2,7 +2,6 @@
 
 pub mod files;
 mod live;
-pub mod logs;
 mod score;
 pub mod settings;
 
@@ -14,11 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arena_match::{
-    Agent, Confinement, Contest, MatchError, MatchResult, OutputFile, Place, Plan, StartError, Watch, cores, hold,
-    private, spread,
+    Agent, Confinement, Contest, MatchError, OutputFile, Place, Plan, StartError, Watch, cores, hold, logs, private,
+    spread,
 };
 use arena_model::{GameType, Seed, TimeLimits};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::{Affinity, MatchVerb, RunArgs};
@@ -65,27 +63,16 @@ struct Held {
 }
 
 impl Held {
-    /// Puts the replay and the logs into their places. Returns the game, with the path of its replay.
-    fn keep(self) -> Result<Contest, Failure> {
-        let Held { mut contest, replay } = self;
-        if let Some((path, file)) = replay {
-            let has_logs = file.is_regular();
-            let kept = file.keep().map_err(|error| cannot_write(&path, &error));
-            let logged = if has_logs { logs::write(&path, &contest) } else { Ok(()) };
-            kept.and(logged)?;
-            contest.result.replay_file = Some(path.display().to_string());
-        }
-        Ok(contest)
+    /// Puts the replay and the logs into their places. Returns the game, and the path of its replay.
+    fn keep(self) -> Result<(Contest, Option<String>), Failure> {
+        let Held { contest, replay } = self;
+        let Some((path, file)) = replay else { return Ok((contest, None)) };
+        let has_logs = file.is_regular();
+        let kept = file.keep().map_err(|error| cannot_write(&path, &error));
+        let logged = if has_logs { logs::write(&path, &contest) } else { Ok(()) };
+        kept.and(logged.map_err(|(path, error)| cannot_write(&path, &error)))?;
+        Ok((contest, Some(path.display().to_string())))
     }
-}
-
-/// A result, and which of several games it is of.
-#[derive(Serialize)]
-struct Numbered<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    number: Option<usize>,
-    #[serde(flatten)]
-    result: &'a MatchResult,
 }
 
 fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
@@ -165,7 +152,7 @@ impl Run {
         let games = args.games as usize;
         let mut confinement = confinement(&args.play.sandbox)?;
         let logs: Vec<PathBuf> = match &args.replay {
-            Some(path) if games == 1 => (0..agents.len()).map(|seat| arena_match::logs::path(path, seat)).collect(),
+            Some(path) if games == 1 => (0..agents.len()).map(|seat| logs::path(path, seat)).collect(),
             _ => Vec::new(),
         };
         let replay = args.replay.as_ref().map(|path| match games {
@@ -236,7 +223,7 @@ impl Run {
     ) -> Result<bool, Failure> {
         let mut kept = Ok(true);
         for (number, held) in games {
-            let told = held.keep().and_then(|contest| self.tell(number, &contest, score, style));
+            let told = held.keep().and_then(|(contest, replay)| self.tell(number, &contest, replay, score, style));
             kept = match (kept, told) {
                 (Ok(before), Ok(now)) => Ok(before && now),
                 (Err(first), _) | (Ok(_), Err(first)) => Err(first),
@@ -251,15 +238,28 @@ impl Run {
     }
 
     /// Prints how a game went. Tells whether somebody still reads it.
-    fn tell(&self, number: usize, contest: &Contest, score: &mut Score, style: Style) -> Result<bool, Failure> {
+    fn tell(
+        &self,
+        number: usize,
+        contest: &Contest,
+        replay_file: Option<String>,
+        score: &mut Score,
+        style: Style,
+    ) -> Result<bool, Failure> {
         let result = &contest.result;
         score.add(number % self.agents.len(), result);
         match style {
-            Style::Pretty | Style::Compact if self.games == 1 => print_for_reader(&score::describe(contest)),
+            Style::Pretty | Style::Compact if self.games == 1 => {
+                print_for_reader(&score::describe(contest, replay_file.as_deref()))
+            }
             Style::Pretty | Style::Compact => print_for_reader(&score::line(number + 1, result)),
             Style::Json => {
+                let shift = number % self.agents.len();
                 let number = (self.games > 1).then_some(number + 1);
-                let json = serde_json::to_string(&Numbered { number, result });
+                let seats = self.agents.len();
+                let agents = (0..seats).map(|seat| &self.agents[(shift + seat) % seats]);
+                let json = score::Printed::of(number, self.game, contest, agents, replay_file);
+                let json = serde_json::to_string(&json);
                 print_for_reader(&json.map_err(|error| Failure::caused(Exit::Internal, &error))?)
             }
         }

@@ -6,28 +6,26 @@ mod fleet;
 pub mod tables;
 mod watch;
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_engine::Environment;
-use arena_match::tournament::{
-    self, Ended, GameLine, How, Journal, JournalError, Plan, PlanError, PlayError, Record, ScriptPart, play,
-};
-use arena_match::{ReplayError, cores};
+use arena_match::cores;
 use arena_model::{ChallengeType, GameType, TimeLimits};
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
-use arena_script::ScriptChallenge;
-use arena_tournament::{Format, Shape};
-
-use crate::args::{
-    Affinity, FormatArg, PictureArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb,
+use arena_runner::nats::{NatsExecutor, NatsOptions};
+use arena_runner::{
+    Ended, EntrantError, Executor, Journal, JournalError, LocalExecutor, REPLAYS, RunError, check_folder, places,
+    read_pgn,
 };
+use arena_script::ScriptChallenge;
+use arena_tournament::{GameLine, Line, Plan, PlanError, Record, ScriptPart, Shape};
+
+use crate::args::{Affinity, PictureArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
-use crate::matches::{cannot_write, explain, logs};
+use crate::matches::{cannot_write, explain};
 use crate::output::{self, Style, print, printable};
 use crate::{rate, scripts};
 
@@ -57,8 +55,8 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
     // Before the folder is made.
     let checked = match args.fleet.nats_url {
         // Agents of workers see no file of this machine, wherever the folder is.
-        Some(_) => tournament::check_folder(&plan, &folder),
-        None => tournament::places(&plan, &folder).map(|_| ()),
+        Some(_) => check_folder(&plan, &folder),
+        None => places(&plan, &folder).map(drop),
     };
     checked.map_err(|error| Failure::new(Exit::Usage, error))?;
     let fleet = fleet::prepare(&args.fleet, &plan, &folder)?;
@@ -80,7 +78,7 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
         output::note(&format!("the last line wasn't whole ({bytes} bytes) and is dropped; its game is played again"));
     }
     load_rules(&mut journal)?;
-    let changed = journal.changed().map_err(|error| unplayable(&error))?;
+    let changed = journal.changed().map_err(|error| no_entrant(&error))?;
     if !changed.is_empty() && !args.accept_changed {
         let names: Vec<&str> = changed.iter().map(|changed| changed.agent.as_str()).collect();
         let sentence = format!(
@@ -91,7 +89,7 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
     }
     for changed in changed {
         output::note(&format!("the files of {} were changed; from here on it is another agent", changed.agent));
-        journal.accept(changed).map_err(|error| refused(&error))?;
+        journal.append(Line::Changed(changed)).map_err(|error| refused(&error))?;
     }
     if let Some(concurrency) = args.concurrency {
         journal.set_concurrency(concurrency as usize);
@@ -119,7 +117,7 @@ fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
         return print(picture(&record, which)?.to_file().trim_end());
     }
     if args.pgn {
-        return print_pgn(&record, &args.folder.join(tournament::REPLAYS));
+        return print_pgn(&record, &args.folder.join(REPLAYS));
     }
     if style == Style::Json {
         return print(&arena_report::json(&record).to_string());
@@ -150,12 +148,8 @@ fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
 /// Prints all games in Portable Game Notation, with the moves of those whose replays were kept. A damaged replay costs the moves of
 /// its own game, and is named on stderr.
 fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
-    let replay = |game: &GameLine| match fs::read(replays.join(format!("{}.jsonl", game.fixture))) {
-        Ok(replay) => Ok(Some(replay)),
-        // Most tournaments keep none.
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ReplayError::Read(error)),
-    };
+    // Most tournaments keep none.
+    let replay = |game: &GameLine| read_pgn(&replays.join(format!("{}.jsonl", game.number)));
     let (mut written, mut incomplete) = (0, 0);
     for PgnGame { text, missing } in pgn(record, replay).map_err(|error| Failure::new(Exit::Usage, error))? {
         print(&text)?;
@@ -178,46 +172,73 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
 
 /// Plays what is left, here or by workers, and tells how it goes and how it ended.
 fn go_on(journal: Journal, fleet: Option<Fleet>, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
-    match fleet {
-        Some(fleet) => fleet.go_on(journal, table_every, style),
-        None => play_here(journal, table_every, style),
+    if let Some((prepared, check)) = fleet {
+        let [stop, called_off] = &interrupt::flags([
+            "waiting for the games that workers play; once more to stop at once",
+            "stopping; what workers still play is taken up by `resume`",
+        ])?;
+        let executor = NatsExecutor { prepared, options: NatsOptions { check, stop, called_off } };
+        return play(journal, executor, table_every, style);
     }
-}
-
-fn play_here(mut journal: Journal, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
-    let [stop, called_off] = interrupt::flags([
+    let [stop, called_off] = &interrupt::flags([
         "finishing the games that run; once more to stop at once",
         "stopping, the games that run are lost; once more to kill this program",
     ])?;
     let plan = &journal.record().plan;
-    let concurrency = plan.concurrency;
-    let places = if plan.shares_core { cores() } else { Vec::new() };
-    let launcher = settings::launcher()?;
-    let how = How { launcher: &launcher, concurrency, cores: &places, stop: &stop, called_off: &called_off };
+    let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
+    let (launcher, replay_bytes) = (&settings::launcher()?, u64::MAX);
+    let executor = LocalExecutor { launcher, concurrency, cores: &cores, replay_bytes, stop, called_off };
+    play(journal, executor, table_every, style)
+}
+
+fn play(
+    mut journal: Journal,
+    executor: impl Executor<Journal>,
+    table_every: Option<usize>,
+    style: Style,
+) -> Result<(), Failure> {
     let folder = journal.folder().to_owned();
     let mut watcher = Watcher::new(journal.record(), style, table_every);
     watcher.begin(&folder, journal.record())?;
-    let keep = |contest: &_, replay: &Path| logs::write_all(replay, contest).map_err(|(_, error)| error);
-    let played = play(&mut journal, &how, keep, |journal, number| watcher.tell(journal.record(), number));
+    let played = executor.play(&mut journal, |journal, event| watcher.tell(journal.record(), event));
     let told = watcher.end(journal.record());
     tell_surplus(journal.record());
     match played {
         Ok(Ended::Complete) => told,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
-        Err(PlayError::Told(failure)) => Err(failure),
-        Err(PlayError::Plan(error)) => Err(unplayable(&error)),
-        Err(PlayError::Journal(error)) => Err(refused(&error)),
-        Err(PlayError::Open(error)) => {
+        Err(RunError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
+        Err(RunError::Open(error)) => {
             let sentence = format!("{error}; the tournament's folder may be moved, and is resumed where it is then");
             Err(Failure::new(Exit::Usage, sentence))
         }
-        Err(PlayError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
-        Err(PlayError::Changed(changed)) => {
+        Err(RunError::Changed(changed)) => {
             let line = resume_line(&folder);
             let sentence = format!("{changed}; put them back, or go on with `{line} --accept-changed`");
             Err(Failure::new(Exit::BadTournament, sentence))
         }
-        Err(PlayError::Replay { path, source }) => Err(cannot_write(&path, &source)),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The failure that tells why a tournament or a league can't go on.
+pub fn failed(error: RunError<Failure>) -> Failure {
+    match error {
+        RunError::Caller(failure) => failure,
+        RunError::Plan(error) => unplayable(&error),
+        RunError::Rules(error) => Failure::caused(Exit::Usage, &error),
+        RunError::Journal(error) => refused(&error),
+        RunError::Store(error) => Failure::caused(Exit::StoreUnavailable, &error),
+        RunError::Commit(error) => Failure::caused(Exit::StoreUnavailable, &error),
+        RunError::Fit(error) => Failure::caused(Exit::BadTournament, &error),
+        RunError::Match { source, .. } => explain(source),
+        RunError::Write { path, source } => cannot_write(&path, &source),
+        RunError::Unplayable { number, what } => {
+            Failure::new(Exit::NoAgent, format_args!("game {number} can't be played by any worker: {what}"))
+        }
+        RunError::Changed(error) => Failure::new(Exit::BadTournament, error),
+        RunError::Open(error) => Failure::new(Exit::Usage, error),
+        RunError::Nats(error) => Failure::new(Exit::Unreachable, error),
+        RunError::System(what) => Failure::new(Exit::Internal, what),
     }
 }
 
@@ -265,13 +286,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     };
     let PlayArgs { seed, concurrency, options, dialect, step_ms, bank_ms, sandbox, affinity, model: _ } = &args.play;
     let agents = entrants::find(&args.agents, &args.commands, *dialect, folder)?;
-    let format = match args.format {
-        FormatArg::RoundRobin => Format::RoundRobin,
-        FormatArg::Gauntlet => Format::Gauntlet,
-        FormatArg::Swiss => Format::Swiss,
-        FormatArg::Knockout => Format::Knockout,
-        FormatArg::Adaptive => Format::Adaptive,
-    };
+    let format = args.format;
     let stop = ending::stop(args)?;
     let paired = !args.no_pairs;
     let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
@@ -335,10 +350,18 @@ fn load_rules(journal: &mut Journal) -> Result<(), Failure> {
     journal.set_rules(rules).map_err(|error| refused(&error))
 }
 
-/// The failure that tells why a tournament, or an agent of one, can't be played with.
-pub fn unplayable(error: &PlanError) -> Failure {
+/// The failure that tells why an agent can't take part.
+pub fn no_entrant(error: &EntrantError) -> Failure {
     let exit = match error {
-        PlanError::Files { .. } => Exit::NoAgent,
+        EntrantError::Files { .. } => Exit::NoAgent,
+        EntrantError::NotUtf8(_) => Exit::Usage,
+    };
+    Failure::new(exit, error)
+}
+
+/// The failure that tells why a tournament can't be played.
+fn unplayable(error: &PlanError) -> Failure {
+    let exit = match error {
         PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } => Exit::BadTournament,
         _ => Exit::Usage,
     };

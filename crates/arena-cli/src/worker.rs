@@ -1,6 +1,6 @@
-//! `arena worker`: plays games of tournaments that others run. The work is `arena-fleet`'s.
+//! `arena worker`: plays games of tournaments that others run. The work is `arena-runner`'s.
 
-use arena_fleet::{Heard, Worker, work};
+use arena_runner::nats::{Heard, Worker, work};
 use serde_json::json;
 
 use crate::args::{Affinity, WorkerArgs};

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use arena_model::{Dialect, Limits, SandboxMode};
 use serde::Deserialize;
 
-use crate::message::Dialect;
-use crate::process::{Limits, SandboxMode, Spec};
+use crate::process::Spec;
 use crate::reply::short_label;
 
 /// An agent that can be seated in matches.

@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
-use crate::tournament::files_of;
+use crate::fingerprint::entries;
 
 /// Most entries of an archive, with the folders that it makes without naming them.
 const MAX_ENTRIES: usize = 2_000;
@@ -106,7 +106,7 @@ struct Packing<'p> {
 
 impl Packing<'_> {
     fn add_all_of(&mut self, folder: &Path) -> Result<(), PackError> {
-        let entries = files_of(folder, self.except).map_err(|(path, source)| PackError::Read { path, source })?;
+        let entries = entries(folder, self.except).map_err(|(path, source)| PackError::Read { path, source })?;
         for path in entries {
             let read = |source: io::Error| PackError::Read { path: path.clone(), source };
             let data = fs::symlink_metadata(&path).map_err(read)?;

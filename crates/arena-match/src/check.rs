@@ -10,18 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use arena_model::Dialect;
 use arena_model::{GameType, Seed};
 use serde::Serialize;
+use session::{NotStarted, Session, Start};
+use trial::{Board, Trial, Tried, play};
 
 use crate::agent::Agent;
 use crate::contest::Confinement;
-use crate::message::Dialect;
 use crate::play::MatchError;
 
 pub use finding::{Finding, Severity};
-
-use session::{NotStarted, Session, Start};
-use trial::{Board, Trial, Tried, play};
 
 /// For how many states a game is played.
 const STEPS: u64 = 30;

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use arena_model::{AgentId, GameType, Seed, Setup, TimeLimits, Verdict};
+use arena_model::agent_ids;
+use arena_model::{AgentId, GameType, MatchResult, SeatResult, Seed, Setup, TimeLimits, Verdict};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Map, Value, json};
 
@@ -13,10 +14,10 @@ use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
 use crate::http;
 use crate::link::Link;
-use crate::play::{MatchError, Played, Player, Table, Watch, agent_ids};
+use crate::play::{MatchError, Played, Player, Table, Watch};
 use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
-use crate::report::{MatchResult, SeatResult};
+use crate::report::SeatedAgent;
 use crate::seat::{Fault, Seat};
 use crate::spent::Spent;
 use crate::stderr::Stderr;
@@ -62,8 +63,10 @@ pub struct Confinement {
 /// What a match leaves behind.
 #[derive(Debug)]
 pub struct Contest {
-    /// The result, as it is printed. `replay_file` is the caller's to fill in.
-    pub result: MatchResult,
+    /// The result.
+    pub result: MatchResult<SeatedAgent>,
+    /// The limits that were in force for the agents' processes, as they reported them when they started.
+    pub sandbox: Value,
     /// For the owner of each agent, by seat.
     pub logs: Vec<OwnerLog>,
 }
@@ -89,47 +92,36 @@ pub fn hold(
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
 ) -> Result<Contest, MatchError> {
+    let began = Instant::now();
     let ids = agent_ids(&plan.seed, plan.agents.len());
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let table = Table::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
     let played = table.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
-    Ok(Contest { result: result(plan, &played, sandbox), logs: owner_logs(played) })
+    Ok(Contest { result: result(plan, &played, began.elapsed()), sandbox, logs: owner_logs(played) })
 }
 
-fn result(plan: &Plan<'_>, played: &Played, sandbox: Value) -> MatchResult {
+fn result(plan: &Plan<'_>, played: &Played, took: Duration) -> MatchResult<SeatedAgent> {
     let ms = |duration: Duration| (duration.as_secs_f64() * 1e6).round() / 1e3;
-    let mut scores: Vec<SeatResult> = (played.seats.iter().zip(&plan.agents).enumerate())
-        .map(|(number, (seat, agent))| SeatResult {
-            agent_id: seat.id.clone(),
-            name: seat.name.clone(),
-            version: seat.version.clone(),
-            agent_path: agent.path.clone(),
-            seat: number,
-            rank: played.ranks[number],
-            score: played.scores[number],
-            challenge_score: played.challenge_scores.as_ref().and_then(|scores| scores[number]),
-            tainted: seat.out.is_some(),
-            tainted_reason: seat.out.as_ref().map(|out| out.verdict),
-            tainted_detail: seat.out.as_ref().map(|out| out.detail.clone()),
-            faults: seat.faults,
-            time_used_ms: ms(seat.used),
-            longest_step_ms: ms(seat.longest),
-        })
-        .collect();
-    scores.sort_by_key(|score| (score.rank, score.seat));
+    let seats = played.seats.iter().enumerate().map(|(number, seat)| SeatResult {
+        agent: SeatedAgent { id: seat.id.clone(), name: seat.name.clone(), version: seat.version.clone() },
+        rank: played.ranks[number],
+        score: played.scores[number],
+        challenge_score: played.challenge_scores.as_ref().and_then(|scores| scores[number]),
+        verdict: seat.out.as_ref().map(|out| out.verdict),
+        detail: seat.out.as_ref().map(|out| out.detail.clone()),
+        faults: seat.faults,
+        waited_ms: ms(seat.used),
+        longest_step_ms: ms(seat.longest),
+    });
     MatchResult {
-        game: plan.game.name,
-        rules_version: plan.game.rules_version,
-        has_tainted_agent: scores.iter().any(|score| score.tainted),
-        scores,
+        seats: seats.collect(),
         outcome: played.outcome.clone(),
-        replay_file: None,
-        seed: plan.seed.reveal(),
+        seed: plan.seed.clone(),
         epochs: played.epochs,
-        moves: played.moves.clone(),
-        sandbox,
+        moves: Some(played.moves.clone()),
+        took_ms: ms(took),
     }
 }
 

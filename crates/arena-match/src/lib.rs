@@ -8,6 +8,7 @@ pub mod archive;
 mod body;
 mod check;
 mod contest;
+pub mod fingerprint;
 mod http;
 pub mod launcher;
 mod link;
@@ -26,25 +27,23 @@ mod seat;
 mod solo;
 mod spent;
 mod stderr;
-pub mod tournament;
 
 pub use address::is_public;
 pub use agent::{Agent, AgentError, Channel, Command, which};
+pub use arena_model::{Dialect, Limits, SandboxMode, agent_ids};
 pub use body::Log;
 pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};
 pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
 pub use launcher::main as launch;
-pub use message::Dialect;
-pub use moves::Moves;
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
-pub use places::{OpenPlace, Place, own_apart, private};
-pub use play::{Glance, MatchError, Watch, agent_ids};
-pub use process::{InForce, Launcher, Limits, SandboxMode, StartError};
+pub use places::{JOURNAL, OpenPlace, Place, own_apart, private};
+pub use play::{Glance, MatchError, Watch};
+pub use process::{InForce, Launcher, StartError};
 pub use replay::{
     Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,
     Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
 };
-pub use report::{Disqualified, MatchResult, Outcome, SeatResult, VOID};
+pub use report::{Disqualified, SeatedAgent};
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

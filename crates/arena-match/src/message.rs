@@ -1,21 +1,7 @@
 //! Messages to agents: a JSON object on one line each.
 
-use arena_model::AgentId;
-use serde::{Deserialize, Serialize};
+use arena_model::{AgentId, Dialect};
 use serde_json::{Map, Value, json};
-
-/// Under which keys an agent is given the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dialect {
-    /// Under `world_state` and at the top level too, since agents in the wild read either.
-    #[default]
-    Both,
-    /// Under `world_state` only, as the protocol says.
-    Spec,
-    /// At the top level only.
-    Flat,
-}
 
 /// The first message.
 pub fn ping() -> Vec<u8> {
@@ -81,7 +67,7 @@ mod tests {
     fn no_game_uses_the_keys_of_the_protocol() {
         for game in arena_games::games() {
             let seed = Seed::from_number(1);
-            let agents = crate::play::agent_ids(&seed, *game.seats.end());
+            let agents = arena_model::agent_ids(&seed, *game.seats.end());
             let game = game.start(&Map::new(), Setup { seed, agents }).unwrap();
             let mut state = b"{".to_vec();
             game.write_state(Seat(0), &mut state);

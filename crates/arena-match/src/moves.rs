@@ -7,24 +7,13 @@
 
 use std::borrow::Cow;
 
-use arena_model::{AnyGame, Seat};
-use serde::{Deserialize, Serialize};
+use arena_model::{AnyGame, Moves, Seat};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::report::Disqualified;
-
-/// The moves of a game, as far as games are compared by them. Two games with the same agents, counted from the first seat on, and the
-/// same fingerprint went the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Moves {
-    /// The seat from which agents are counted: that of White, or else seat 0.
-    pub first: usize,
-    /// The fingerprint: 64 hexadecimal digits.
-    pub sha256: String,
-}
 
 /// A fingerprint while its match is played.
 #[derive(Debug)]
@@ -132,10 +121,10 @@ impl MovesHash {
 
 #[cfg(test)]
 mod tests {
-    use arena_model::{Events, Seed, Setup};
+    use arena_model::{Events, Seed, Setup, agent_ids};
 
     use super::*;
-    use crate::play::{agent_ids, write_state};
+    use crate::play::write_state;
 
     /// The moves of a game of chess with this seed, in which White and Black play these.
     fn chess(seed: u64, steps: [&str; 2]) -> Moves {

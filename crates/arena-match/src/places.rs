@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use crate::agent::{Agent, Channel, Command};
 use crate::launcher::{View, is_system, is_wide};
 use crate::process::{Limits, SandboxMode, order};
-use crate::tournament;
 
 /// Most entries of one agent's folder that are searched for files of the arena. A million take some seconds.
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// Number of files of the arena in a folder that holds nothing else, from which on the folder is hidden rather than its files.
 const MANY: usize = 64;
+
+/// The name of a tournament's journal in its folder.
+pub const JOURNAL: &str = "tournament.jsonl";
 
 /// The beginnings of replays, of journals, and of transcripts of language models' play, with those of earlier versions.
 const HEADS: [&[u8]; 5] = [
@@ -197,7 +199,7 @@ fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
         })?;
         let holds =
             |name: &str| entries.iter().any(|entry| entry.file_name() == name) && is_record(name, &folder.join(name));
-        if folder != root && (holds(tournament::FILE) || holds(STORE)) {
+        if folder != root && (holds(JOURNAL) || holds(STORE)) {
             found.push(folder);
             continue;
         }
@@ -232,8 +234,7 @@ fn is_log(name: &str) -> bool {
 /// what a file may be, and its first bytes say what it is, since an agent's own data may have any name.
 fn is_record(name: &str, path: &Path) -> bool {
     let is_store = name.starts_with(STORE);
-    let is_ours =
-        is_store || name.starts_with(tournament::FILE) || name.starts_with("play-") && name.ends_with(".jsonl");
+    let is_ours = is_store || name.starts_with(JOURNAL) || name.starts_with("play-") && name.ends_with(".jsonl");
     if !is_ours && !name.ends_with(".jsonl") {
         return false;
     }

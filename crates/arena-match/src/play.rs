@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arena_model::{
-    AgentId, AnyGame, Events, GameType, OptionsError, Score, Seat as SeatNumber, Seed, TimeLimits, UpdateMode, Verdict,
+    AgentId, AnyGame, Events, GameType, MatchOutcome, Moves, OptionsError, Score, Seat as SeatNumber, Seed, TimeLimits,
+    UpdateMode, Verdict,
 };
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -14,10 +15,10 @@ use serde_json::{Map, Value};
 use crate::body::{Body, Log};
 use crate::link::{Answer, Link, Request, ask_fairly};
 use crate::message;
-use crate::moves::{Moves, MovesHash};
+use crate::moves::MovesHash;
 use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
-use crate::report::{self, Disqualified, Outcome};
+use crate::report::{self, Disqualified};
 use crate::seat::{Fault, Seat};
 
 /// How long an agent may take to start, until it answers the first ping. Interpreters are slow.
@@ -87,7 +88,7 @@ pub trait Watch: Send {
 #[derive(Debug)]
 pub struct Played {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: MatchOutcome,
     /// The scores by seat.
     pub scores: Vec<f64>,
     /// Utility and security by seat, of a challenge that was settled; the disqualified have none.
@@ -104,19 +105,6 @@ pub struct Played {
     pub logs: Vec<Log>,
     /// What each agent got wrong, in order.
     pub faults: Vec<Fault>,
-}
-
-/// The ids of the agents of a match: UUIDs that come of its seed, so that equal matches are equal to the last byte.
-pub fn agent_ids(seed: &Seed, count: usize) -> Vec<AgentId> {
-    let mut rng = seed.rng("agent ids");
-    let mut half = || rng.below(u64::MAX);
-    (0..count)
-        .map(|_| {
-            let bytes = (u128::from(half()) << 64 | u128::from(half())).to_be_bytes();
-            let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
-            id.to_string().parse().expect("a UUID is an agent id")
-        })
-        .collect()
 }
 
 /// The `config` that agents receive: the game's name, its constants, how they take part, and the time limits in milliseconds. Of these only the

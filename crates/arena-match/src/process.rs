@@ -3,7 +3,6 @@
 //! What the launcher does between [`start`] and the agent's first instruction is in [`crate::launcher`]. Everything here
 //! blocks or is polled from a plain thread; nothing here is shared between agents.
 
-mod limits;
 mod report;
 pub(crate) mod wire;
 
@@ -23,9 +22,8 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde::{Deserialize, Serialize};
 
-pub use limits::Limits;
+pub use arena_model::{Limits, SandboxMode};
 pub use report::{Ended, How, InForce, KillReason, StartError};
 use wire::{Order, Report};
 
@@ -48,21 +46,6 @@ pub struct Launcher {
     pub program: PathBuf,
     /// The arguments that make it the launcher.
     pub args: Vec<OsString>,
-}
-
-/// Whether and how agents are confined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SandboxMode {
-    /// By namespaces where the system allows them, else as in `NoNamespaces`.
-    #[default]
-    On,
-    /// By namespaces, or else the agent doesn't start.
-    Required,
-    /// By Landlock, a filter of system calls and limits alone.
-    NoNamespaces,
-    /// Not at all, except for the limits; still nothing is left behind.
-    Off,
 }
 
 /// An agent to be started.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use arena_model::Dialect;
 use arena_model::{AgentId, TimeLimits, Verdict};
 
-use crate::message::Dialect;
 use crate::reply::{Claim, Reply, Unreadable};
 use crate::report::Disqualified;
 

@@ -5,6 +5,7 @@
 //! faults of agents are the match runner's (`arena-match`); the games themselves are in `arena-games`.
 
 mod any;
+mod result;
 mod verdict;
 
 use std::borrow::Cow;
@@ -20,6 +21,7 @@ use crate::{IdError, Score, Seat, Seed};
 
 pub use any::{AnyGame, GameType, MAX_ACTIONS};
 pub(crate) use any::{config, reason};
+pub use result::{MatchOutcome, MatchResult, Moves, SeatResult, VOID};
 pub use verdict::Verdict;
 
 /// What an agent is called in one match: 1 to 255 characters, often a UUID.
@@ -61,6 +63,19 @@ impl From<AgentId> for String {
     fn from(id: AgentId) -> String {
         id.0
     }
+}
+
+/// The ids of the agents of a match: UUIDs that come of its seed, so that equal matches are equal to the last byte.
+pub fn agent_ids(seed: &Seed, count: usize) -> Vec<AgentId> {
+    let mut rng = seed.rng("agent ids");
+    let mut half = || rng.below(u64::MAX);
+    (0..count)
+        .map(|_| {
+            let bytes = (u128::from(half()) << 64 | u128::from(half())).to_be_bytes();
+            let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+            id.to_string().parse().expect("a UUID is an agent id")
+        })
+        .collect()
 }
 
 impl fmt::Display for AgentId {

@@ -3,6 +3,7 @@
 //! Everything here is pure: no I/O, no clock, no ambient randomness, no async. Time comes in as a [`Timestamp`],
 //! randomness as a [`Seed`]. Storage is `arena-store`'s, concurrency `arena-engine`'s, the wire `arena-server`'s.
 
+mod agent;
 mod board;
 mod challenge;
 mod game;
@@ -23,14 +24,15 @@ mod usage;
 mod user;
 mod view;
 
+pub use agent::{Dialect, Limits, SandboxMode};
 pub use board::{BoardId, BoardIdError, BoardTerms, BoardTermsError};
 pub use challenge::{
     Author, Builtin, ChallengeInfo, ChallengeMetadata, ChallengeOption, ChallengeType, Method, OptionsError,
     RestoreError, Rules, Setting, SettingRange,
 };
 pub use game::{
-    Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, Offer, Rejected, Setup, TimeLimits,
-    UpdateMode, Verdict,
+    Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, MatchOutcome, MatchResult, Moves, Offer,
+    Rejected, SeatResult, Setup, TimeLimits, UpdateMode, VOID, Verdict, agent_ids,
 };
 pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};

@@ -20,6 +20,6 @@ pub use elo::{ELO_PER_LOGIT, EloOptions, difference, elo, expected_score};
 pub use glicko2::{Glicko2, Glicko2Options, glicko2};
 pub use mean::Mean;
 pub use openskill::{OpenSkill, OpenSkillOptions, openskill};
-pub use results::{AgentIndex, Game, Outcome, Results, ResultsError, SeatResult, Tally, tallies};
+pub use results::{AgentIndex, Game, Outcome, RankedSeat, Results, ResultsError, Tally, tallies};
 pub use sprt::{Difference, EloModel, Scores, Sprt, SprtError, SprtState, SprtVerdict};
 pub use standings::{RatingOptions, Standing, Standings, standings};

@@ -12,14 +12,14 @@ pub struct AgentIndex(pub usize);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Results {
     agents: usize,
-    seats: Vec<SeatResult>,
+    seats: Vec<RankedSeat>,
     /// For each game: the end of its seats in the list, the pair that it belongs to, and true if it repeats an earlier one.
     games: Vec<(usize, Option<u64>, bool)>,
 }
 
 /// Who sat in one seat of a game, and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeatResult {
+pub struct RankedSeat {
     /// Who sat there.
     pub agent: AgentIndex,
     /// 1 is the best; equal ranks are a tie.
@@ -30,7 +30,7 @@ pub struct SeatResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Game<'r> {
     /// In seat order, two or more, no agent twice.
-    pub seats: &'r [SeatResult],
+    pub seats: &'r [RankedSeat],
     /// Games of one pair share a seed, and so aren't independent of each other.
     pub pair: Option<u64>,
     /// The game went move by move as an earlier one with the same agents on the same seats. It counts in points and in Elo, and is no
@@ -103,7 +103,7 @@ impl Results {
         if !has_first {
             return Err(ResultsError::Ranks(seats.iter().map(|(_, rank)| *rank).collect()));
         }
-        self.seats.extend(seats.iter().map(|&(agent, rank)| SeatResult { agent, rank }));
+        self.seats.extend(seats.iter().map(|&(agent, rank)| RankedSeat { agent, rank }));
         self.games.push((self.seats.len(), pair, is_repeat));
         Ok(())
     }
@@ -165,8 +165,8 @@ impl Results {
         let mut among = Results::new(agents.len());
         for game in self.games() {
             let place = |agent: AgentIndex| agents.binary_search(&agent).ok().map(AgentIndex);
-            let seats: Option<Vec<SeatResult>> =
-                game.seats.iter().map(|seat| Some(SeatResult { agent: place(seat.agent)?, rank: seat.rank })).collect();
+            let seats: Option<Vec<RankedSeat>> =
+                game.seats.iter().map(|seat| Some(RankedSeat { agent: place(seat.agent)?, rank: seat.rank })).collect();
             if let Some(seats) = seats {
                 among.seats.extend(seats);
                 among.games.push((among.seats.len(), game.pair, game.is_repeat));

@@ -1,8 +1,7 @@
 //! What ends a tournament before all of its games are played: how far that is, and what it came to.
 
-use arena_match::tournament::Record;
 use arena_ratings::{EloModel, Scores, SprtVerdict};
-use arena_tournament::{Stop, Trial};
+use arena_tournament::{Record, Stop, Trial};
 use serde_json::{Value, json};
 
 /// How a sequential test stands, as chess runners write it, in several lines; `None` without a test.

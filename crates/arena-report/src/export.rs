@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arena_match::tournament::Record;
+use arena_tournament::Record;
 use arena_tournament::{cross_table, standings};
 use serde_json::{Value, json};
 

@@ -3,13 +3,13 @@
 //! Names and details come from strangers. They are escaped by the templates, control characters are made visible, and each name keeps its
 //! direction of writing to itself; should anything slip through, the page's own policy lets no script run and nothing be loaded.
 
-use arena_match::SandboxMode;
-use arena_match::tournament::{GameLine, Record};
-use arena_tournament::{Format, Stop, standings};
+use arena_model::MatchResult;
+use arena_model::SandboxMode;
+use arena_tournament::{GameLine, Record, Stop, standings};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
 use crate::ending::{trial, verdict};
-use crate::games::named;
+use crate::games::of_game;
 use crate::ratings::Ratings;
 use crate::reproduce::{command, seed};
 use crate::standings::{cross, fates, grid, incidents, played, reasons, repeated, title};
@@ -210,24 +210,24 @@ fn games(record: &Record) -> Markup {
 }
 
 fn one_game(record: &Record, game: &GameLine) -> Markup {
-    let (names, result) = named(record, game);
-    let verdicts = game.agents.iter().zip(&game.verdicts).zip(&game.details);
-    let verdicts = verdicts.filter_map(|((name, verdict), detail)| Some((name, verdict.as_ref()?, detail.as_deref())));
+    let (names, result) = of_game(record, game);
+    let MatchResult { seats, outcome, seed, epochs, .. } = &game.result;
+    let verdicts = seats.iter().filter_map(|seat| Some((&seat.agent, seat.verdict?, seat.detail.as_deref())));
     markup! {
         tr {
-            td.number { (game.fixture) }
+            td.number { (game.number) }
             td.number { (game.round) }
             td { @for (at, name) in names.iter().enumerate() { @if at > 0 { " – " } (shown(name)) } }
             td { (result) }
             td.prose {
-                (game.outcome.termination)
-                @if !record.schedule.counts(game.fixture) { "; played beyond the decision, doesn't count" }
+                (outcome.termination)
+                @if !record.schedule.counts(game.number) { "; played beyond the decision, doesn't count" }
                 @for (name, verdict, detail) in verdicts {
                     "; " (shown(name)) ": " (verdict) @if let Some(detail) = detail { ", " (shown(detail)) }
                 }
             }
-            td.number { (game.epochs) }
-            td { code { (game.seed) } }
+            td.number { (epochs) }
+            td { code { (seed.reveal()) } }
         }
     }
 }
@@ -280,9 +280,9 @@ fn reproduce(record: &Record) -> Markup {
 
 fn method(record: &Record, is_rated: bool) -> Markup {
     let plan = &record.plan;
-    let order = match plan.format {
-        Format::Knockout => "the rounds that they survived, and then of their share of the points",
-        _ => "their share of the points that they could win",
+    let order = match record.schedule.survived() {
+        Some(_) => "the rounds that they survived, and then of their share of the points",
+        None => "their share of the points that they could win",
     };
     markup! {
         section {
@@ -298,7 +298,7 @@ fn method(record: &Record, is_rated: bool) -> Markup {
                     "seat decides."
                 }
             }
-            @if plan.format == Format::Adaptive {
+            @if plan.format.info().is_adaptive {
                 p {
                     "Who met whom was chosen as the games went, by what a game would tell about the ratings that were least sure. So agents met "
                     "opponents of different strength, and Elo, which allows for that, says more than points do."

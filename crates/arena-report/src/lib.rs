@@ -21,7 +21,7 @@ pub use arena_model::{printable, steers};
 pub use arena_ratings::bradley_terry::Interval;
 pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
-pub use games::{VOID, line, named, result};
+pub use games::{VOID, finished, line, named};
 pub use html::{HTML_POLICY, html};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings, apart, listed};

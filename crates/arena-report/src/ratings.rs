@@ -1,9 +1,8 @@
 //! Ratings of a tournament: how strong its games say that the agents are, and how sure that is.
 
-use arena_match::tournament::Record;
 use arena_ratings::bradley_terry::{FitOptions, Group, Interval, Rank, groups};
 use arena_ratings::{AgentIndex, Results};
-use arena_tournament::results;
+use arena_tournament::{Record, results};
 
 /// The ratings of all agents, in groups that share games. Each group is rated by itself.
 pub struct Ratings {

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use arena_match::tournament::{Entrant, Plan, Reach, Record};
-use arena_match::{Dialect, Limits, SandboxMode};
-use arena_tournament::{Format, Stop};
+use arena_model::{Dialect, Limits, SandboxMode};
+use arena_tournament::{Entrant, Format, Plan, Reach, Record, Stop};
 use serde_json::Value;
 
 use crate::text::shell_word;
@@ -33,9 +32,9 @@ pub fn command(record: &Record) -> String {
     if plan.format != Format::RoundRobin {
         add("--format", plan.format.to_string());
     }
-    match plan.format {
-        Format::Adaptive => add("--games", (plan.rounds * if plan.paired { plan.seats } else { 1 }).to_string()),
-        _ => add("--rounds", plan.rounds.to_string()),
+    match plan.format.info().is_adaptive {
+        true => add("--games", (plan.rounds * if plan.paired { plan.seats } else { 1 }).to_string()),
+        false => add("--rounds", plan.rounds.to_string()),
     }
     add("--seats", plan.seats.to_string());
     add("--seed", seed(plan));

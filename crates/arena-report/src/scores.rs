@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arena_match::tournament::Record;
 use arena_model::mean_score;
+use arena_tournament::Record;
 use serde_json::{Value, json};
 
 use crate::text::number_of;
@@ -29,17 +29,17 @@ pub(crate) const PARTS: [&str; 2] = ["utility", "security"];
 /// out, and so are those in which the agent was disqualified or that ended before the rules had settled the scores.
 pub(crate) fn means(record: &Record) -> Option<Vec<Means>> {
     // By agent and meeting: sums and how many games they are of.
-    let mut observed: Vec<BTreeMap<usize, ([f64; 2], u32)>> = vec![BTreeMap::new(); record.plan.agents.len()];
+    let mut observed: Vec<BTreeMap<u64, ([f64; 2], u32)>> = vec![BTreeMap::new(); record.plan.agents.len()];
     let mut has_any = false;
     for game in record.games() {
-        let Some(scores) = &game.challenge_scores else { continue };
-        let Some(fixture) = record.schedule.fixture(game.fixture) else { continue };
-        has_any = true;
-        if record.schedule.repeat_of(game.fixture).is_some() {
+        let seats = &game.result.seats;
+        let Some(fixture) = record.schedule.pairing(game.number) else { continue };
+        has_any |= seats.iter().any(|seat| seat.challenge_score.is_some());
+        if record.schedule.repeat_of(game.number).is_some() {
             continue;
         }
-        for (agent, score) in fixture.agents.iter().zip(scores) {
-            if let Some(score) = score {
+        for (agent, seat) in fixture.agents.iter().zip(seats) {
+            if let Some(score) = seat.challenge_score {
                 let (sums, games) = observed[*agent].entry(fixture.meeting).or_default();
                 sums[0] += score.utility;
                 sums[1] += score.security;
@@ -47,7 +47,7 @@ pub(crate) fn means(record: &Record) -> Option<Vec<Means>> {
             }
         }
     }
-    let of_agent = |meetings: &BTreeMap<usize, ([f64; 2], u32)>| -> Means {
+    let of_agent = |meetings: &BTreeMap<u64, ([f64; 2], u32)>| -> Means {
         let part = |part: usize| {
             let values: Vec<f64> = meetings.values().map(|(sums, games)| sums[part] / f64::from(*games)).collect();
             mean_score(&values).map(|(mean, [low, high])| ScoreMean { mean, low, high })

@@ -233,17 +233,11 @@ fn remarks_of(standings: &Standings<'_>) -> Vec<String> {
     remarks.extend(lead);
     let apart = standings.ratings.as_ref();
     remarks.extend(apart.and_then(|ratings| ratings.apart(|place| &standings.labels[standings.rated[place]])));
-    for &agent in &standings.order {
-        let Fate { verdicts, first } = &standings.season.agents[agent].fate;
-        let Some((game, detail)) = first else { continue };
-        let reasons: Vec<String> = verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect();
-        let (label, times) = (&standings.labels[agent], verdicts.values().sum::<u64>());
-        remarks.push(format!(
-            "{label} was disqualified in {times} of {} games ({}); the first was game {game}: {detail}",
-            standings.tallies[agent].games,
-            reasons.join(", ")
-        ));
-    }
+    let fate = |agent: &usize| {
+        let fate = &standings.season.agents[*agent].fate;
+        fate.describe(&standings.labels[*agent], standings.tallies[*agent].games)
+    };
+    remarks.extend(standings.order.iter().filter_map(fate));
     remarks
 }
 

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arena_match::tournament::Record;
 use arena_model::Verdict;
-use arena_tournament::{Format, Standing, Stop, Versus, cross_table, standings};
+use arena_tournament::{Record, Standing, Stop, Versus, cross_table, standings};
 
 use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
@@ -32,6 +31,23 @@ pub struct Fate {
     pub first: Option<(usize, String)>,
 }
 
+impl Fate {
+    /// Counts a disqualification in the game of this number.
+    pub fn add(&mut self, verdict: Verdict, number: usize, detail: Option<&str>) {
+        *self.verdicts.entry(verdict).or_default() += 1;
+        self.first.get_or_insert_with(|| (number, detail.unwrap_or_default().to_owned()));
+    }
+
+    /// A sentence on the disqualifications of an agent of this name, with so many games, if there are any.
+    pub(crate) fn describe(&self, name: &str, games: u64) -> Option<String> {
+        let (game, detail) = self.first.as_ref()?;
+        let (times, reasons) = (self.verdicts.values().sum::<u64>(), reasons(&self.verdicts));
+        Some(format!(
+            "{name} was disqualified in {times} of {games} games ({reasons}); the first was game {game}: {detail}"
+        ))
+    }
+}
+
 /// A line with the tournament's game, format, size and seed.
 pub fn title(record: &Record) -> String {
     format!("{}, seed {}", title_without_seed(record), seed(&record.plan))
@@ -41,11 +57,11 @@ pub fn title(record: &Record) -> String {
 pub fn title_without_seed(record: &Record) -> String {
     let plan = &record.plan;
     let (agents, seats) = (plan.agents.len(), plan.seats);
-    let rounds = match (plan.format, plan.rounds) {
-        (Format::Adaptive, _) => format!("{} games", record.schedule.shape().games().unwrap_or_default()),
-        (_, 1) => "1 round".to_owned(),
-        (Format::Knockout, rounds) => format!("{rounds} meetings a tie"),
-        (_, rounds) => format!("{rounds} rounds"),
+    let format = plan.format.info();
+    let rounds = match plan.rounds {
+        _ if format.is_adaptive => format!("{} games", record.schedule.shape().games().unwrap_or_default()),
+        1 => "1 round".to_owned(),
+        rounds => format!("{rounds} {}", format.rounds),
     };
     let rounds = match plan.stop {
         Some(Stop::Sprt(sprt)) => format!("SPRT {sprt}, at most {rounds}"),
@@ -76,7 +92,7 @@ pub(crate) fn numbers(record: &Record) -> Grid {
 fn table(record: &Record, has_ends: bool) -> Grid {
     let lines = standings(&record.schedule);
     let has_byes = lines.iter().any(|line| line.byes > 0);
-    let is_knockout = record.plan.format == Format::Knockout;
+    let is_knockout = record.schedule.survived().is_some();
     let fates = fates(record);
     let ratings = Ratings::of(record);
     let has_fates = fates.iter().any(|fate| !fate.verdicts.is_empty());
@@ -193,15 +209,7 @@ pub(crate) fn repeated(record: &Record) -> Option<String> {
 /// Who was disqualified how often and why, in the order of the standings.
 fn disqualifications(record: &Record) -> Vec<String> {
     let fates = fates(record);
-    let told = |line: Standing| {
-        let Fate { verdicts, first } = &fates[line.agent];
-        let (game, detail) = first.as_ref()?;
-        let (name, times, games) = (record.name(line.agent), verdicts.values().sum::<u64>(), line.games);
-        let reasons = reasons(verdicts);
-        Some(format!(
-            "{name} was disqualified in {times} of {games} games ({reasons}); the first was game {game}: {detail}"
-        ))
-    };
+    let told = |line: Standing| fates[line.agent].describe(record.name(line.agent), line.games);
     standings(&record.schedule).into_iter().filter_map(told).collect()
 }
 
@@ -237,13 +245,10 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
 pub fn fates(record: &Record) -> Vec<Fate> {
     let mut fates: Vec<Fate> = record.plan.agents.iter().map(|_| Fate::default()).collect();
     for game in record.games() {
-        let Some(fixture) = record.schedule.fixture(game.fixture) else { continue };
-        for (seat, agent) in fixture.agents.iter().enumerate() {
-            if let Some(verdict) = game.verdicts[seat] {
-                let fate = &mut fates[*agent];
-                *fate.verdicts.entry(verdict).or_default() += 1;
-                let detail = game.details[seat].clone().unwrap_or_default();
-                fate.first.get_or_insert((game.fixture, detail));
+        let Some(fixture) = record.schedule.pairing(game.number) else { continue };
+        for (seat, agent) in game.result.seats.iter().zip(&fixture.agents) {
+            if let Some(verdict) = seat.verdict {
+                fates[*agent].add(verdict, game.number, seat.detail.as_deref());
             }
         }
     }

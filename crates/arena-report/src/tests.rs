@@ -1,10 +1,9 @@
 //! The tables and files of a tournament, of results that are made up.
 
-use arena_match::tournament::{Entrant, GameLine, Plan, Reach, Record, TimePart};
-use arena_match::{Dialect, Moves, Outcome};
-use arena_model::{Score, Seed, Verdict};
+use arena_model::Dialect;
+use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use arena_ratings::{EloModel, Sprt};
-use arena_tournament::{Format, Shape, Stop};
+use arena_tournament::{Entrant, Format, GameLine, Plan, Reach, Record, Shape, Stop};
 use expect_test::{Expect, expect};
 
 use crate::{command, csv, html, json, line, markdown};
@@ -35,38 +34,41 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
         let next = record.schedule.pending().next().cloned();
         let Some(fixture) = next else { break };
         let agents: Vec<String> = fixture.agents.iter().map(|agent| names[*agent].to_owned()).collect();
-        let verdicts: Vec<Option<Verdict>> =
-            agents.iter().map(|name| (name == "crash").then_some(Verdict::Crashed)).collect();
         let score = |name: &String| match name.as_str() {
             "crash" => -10.0,
             "even" | "equal" => 2.0,
             name => 10.0 - name.len() as f64,
         };
         let scores: Vec<f64> = agents.iter().map(score).collect();
-        let ranks = scores.iter().map(|score| 1 + scores.iter().filter(|other| *other > score).count()).collect();
-        let reason = verdicts.iter().flatten().next().copied();
-        let detail = |verdict: &Option<Verdict>| verdict.map(|_| "exited with code 1".to_owned());
+        let reason = agents.iter().any(|name| name == "crash").then_some(Verdict::Crashed);
+        let seats = agents.into_iter().zip(&scores).map(|(agent, score)| SeatResult {
+            rank: 1 + scores.iter().filter(|other| *other > score).count(),
+            score: *score,
+            challenge_score: None,
+            verdict: reason.filter(|_| agent == "crash"),
+            detail: (agent == "crash").then(|| "exited with code 1".to_owned()),
+            faults: 0,
+            waited_ms: 0.0,
+            longest_step_ms: 0.0,
+            agent,
+        });
         let played = GameLine {
-            fixture: fixture.number,
+            number: fixture.number,
             round: fixture.round,
-            ranks,
-            scores,
-            details: verdicts.iter().map(detail).collect(),
-            verdicts,
-            faults: vec![0; shape.seats],
-            seed: fixture.seed.reveal(),
-            epochs: 9,
-            outcome: Outcome {
-                termination: if reason.is_some() { "TAINTED" } else { "GAME_ENDED" }.into(),
-                winner: "DRAW".to_owned(),
-                result: None,
-                tainted_reason: reason,
+            result: MatchResult {
+                seats: seats.collect(),
+                outcome: MatchOutcome {
+                    termination: if reason.is_some() { "TAINTED" } else { "GAME_ENDED" }.into(),
+                    winner: "DRAW".to_owned(),
+                    result: None,
+                    tainted_reason: reason,
+                },
+                seed: fixture.seed.clone(),
+                epochs: 9,
+                moves: None,
+                took_ms: 0.0,
             },
-            challenge_scores: None,
-            moves: None,
-            time: TimePart::default(),
             worker: None,
-            agents,
         };
         record.add(played).unwrap();
     }
@@ -582,7 +584,7 @@ fn repeated_games_are_told_and_narrow_nothing() {
         seed: Seed::from_number(5),
     };
     let thrice = record_of("snake", &names, shape, 36);
-    let repeated = replayed(&thrice, |game| game.moves = Some(Moves { first: 0, sha256: "0".repeat(64) }));
+    let repeated = replayed(&thrice, |game| game.result.moves = Some(Moves { first: 0, sha256: "0".repeat(64) }));
     let told = json(&repeated);
     let intervals = |told: &serde_json::Value| -> Vec<serde_json::Value> {
         let rows = told["standings"].as_array().unwrap();
@@ -605,12 +607,13 @@ fn challenges_tell_utility_and_security_with_intervals() {
     let plain = record("psi", Format::RoundRobin, &["a", "bb", "even"], 2, 6);
     assert!(!markdown(&plain).contains("utility"));
     let scored = replayed(&plain, |game| {
-        let score = |name: &String| match name.as_str() {
+        let number = game.number;
+        let score = |name: &str| match name {
             "a" => Some(Score { utility: 1.0, security: 1.0 }),
-            "bb" => Some(Score { utility: 0.5, security: if game.fixture == 1 { -1.0 } else { 1.0 } }),
-            _ => (game.fixture > 2).then_some(Score { utility: -1.0, security: 1.0 }),
+            "bb" => Some(Score { utility: 0.5, security: if number == 1 { -1.0 } else { 1.0 } }),
+            _ => (number > 2).then_some(Score { utility: -1.0, security: 1.0 }),
         };
-        game.challenge_scores = Some(game.agents.iter().map(score).collect());
+        game.result.seats.iter_mut().for_each(|seat| seat.challenge_score = score(&seat.agent));
     });
     let told = json(&scored);
     let row = |name: &str| told["standings"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();

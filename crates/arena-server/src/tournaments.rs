@@ -26,15 +26,15 @@ use std::time::{Duration, Instant};
 use arena_engine::{Engine, Once};
 use arena_identity::ServerSecret;
 use arena_match::process::try_sandbox;
-use arena_match::tournament::{Journal, JournalError, REPLAYS, Record};
 use arena_match::{Launcher, logs};
+use arena_runner::{Journal, JournalError, REPLAYS};
+use arena_tournament::Record;
+use facts::OnceFacts;
 use hashlink::LruCache;
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use facts::OnceFacts;
 use runner::Current;
 use shown::Shelf;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use agents::{Source, steers};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use arena_model::{Seed, TimeLimits, Timestamp, Verdict};
+use arena_model::{MatchOutcome, MatchResult, SeatResult, Seed, TimeLimits, Timestamp, Verdict};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::job::WriteError;
@@ -86,7 +87,7 @@ pub struct LeagueSeason {
 }
 
 /// What makes an agent what it is. If any of it changes, it is another version.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewLeagueAgent {
     /// What it is called in the league.
     pub name: String,
@@ -130,41 +131,10 @@ pub struct LeagueGame {
     pub meeting: u64,
     /// Which game of the meeting it is, from 1.
     pub leg: usize,
-    /// What all that was random came of.
-    pub seed: Seed,
-    /// How many epochs were played.
-    pub epochs: u64,
-    /// The game's word for how it ended, such as `CHECKMATE`, or `TAINTED`.
-    pub termination: String,
-    /// Who won: the side where the game names sides, else the agent's id in the game, or `DRAW`.
-    pub winner: String,
-    /// When.
+    /// The time of its end.
     pub ended_at: Timestamp,
-    /// From the start of the agents to their end, in milliseconds.
-    pub took_ms: f64,
-    /// What became of each agent, by seat.
-    pub seats: Vec<LeagueSeat>,
-}
-
-/// What became of an agent in a game.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LeagueSeat {
-    /// Which version of which agent.
-    pub agent: LeagueAgentNo,
-    /// From 1 for the best; equal ones are a draw.
-    pub rank: usize,
-    /// The game's score.
-    pub score: f64,
-    /// Why it was disqualified, if it was.
-    pub verdict: Option<Verdict>,
-    /// The same in a sentence.
-    pub detail: Option<String>,
-    /// What else it got wrong in the protocol.
-    pub faults: u32,
-    /// How long it was waited for in all, in milliseconds.
-    pub waited_ms: f64,
-    /// How long it was waited for at most, in milliseconds.
-    pub longest_step_ms: f64,
+    /// The result. The store keeps neither moves nor the scores of challenges.
+    pub result: MatchResult<LeagueAgentNo>,
 }
 
 impl SqliteStore {
@@ -316,12 +286,12 @@ impl SqliteStore {
                         game.season,
                         number(game.meeting),
                         number(game.leg as u64),
-                        game.seed.0,
-                        number(game.epochs),
-                        game.termination,
-                        game.winner,
+                        game.result.seed.0,
+                        number(game.result.epochs),
+                        game.result.outcome.termination,
+                        game.result.outcome.winner,
                         game.ended_at.0,
-                        game.took_ms
+                        game.result.took_ms
                     ])?;
                 let no = connection.last_insert_rowid();
                 let mut insert = connection.prepare_cached(
@@ -329,7 +299,7 @@ impl SqliteStore {
                      (game, seat, agent, rank, score, verdict, detail, faults, waited_ms, longest_step_ms)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 )?;
-                for (at, seat) in (0_i64..).zip(&game.seats) {
+                for (at, seat) in (0_i64..).zip(&game.result.seats) {
                     insert.execute(params![
                         no,
                         at,
@@ -535,13 +505,20 @@ fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<
                 season,
                 meeting: count(1)?,
                 leg: count(2)? as usize,
-                seed: Seed(row.get(3)?),
-                epochs: count(4)?,
-                termination: row.get(5)?,
-                winner: row.get(6)?,
                 ended_at: Timestamp(row.get(7)?),
-                took_ms: row.get(8)?,
-                seats: Vec::new(),
+                result: MatchResult {
+                    seats: Vec::new(),
+                    outcome: MatchOutcome {
+                        termination: row.get::<_, String>(5)?.into(),
+                        winner: row.get(6)?,
+                        result: None,
+                        tainted_reason: None,
+                    },
+                    seed: Seed(row.get(3)?),
+                    epochs: count(4)?,
+                    moves: None,
+                    took_ms: row.get(8)?,
+                },
             });
         }
         let verdict: Option<String> = row.get(12)?;
@@ -549,10 +526,11 @@ fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<
             let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
             known.ok_or_else(|| damaged(&format!("game {number} of a league"), format_args!("unknown verdict {name}")))
         });
-        let seat = LeagueSeat {
+        let seat = SeatResult {
             agent: LeagueAgentNo(row.get(9)?),
             rank: count(10)? as usize,
             score: row.get(11)?,
+            challenge_score: None,
             verdict: verdict.transpose()?,
             detail: row.get(13)?,
             faults: row.get(14)?,
@@ -560,7 +538,9 @@ fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<
             longest_step_ms: row.get(16)?,
         };
         if let Some(game) = games.last_mut() {
-            game.seats.push(seat);
+            let outcome = &mut game.result.outcome;
+            outcome.tainted_reason = outcome.tainted_reason.or(seat.verdict);
+            game.result.seats.push(seat);
         }
     }
     Ok(games)

@@ -40,8 +40,8 @@ pub use boards::BoardFacts;
 pub use export::EndingNo;
 pub use import::{ImportedSession, Taken};
 pub use leagues::{
-    League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, LeagueSeat, Leagues,
-    NewLeague, NewLeagueAgent,
+    League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, Leagues, NewLeague,
+    NewLeagueAgent,
 };
 pub use nodes::{Nodes, Terms};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};

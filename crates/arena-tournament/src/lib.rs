@@ -1,17 +1,25 @@
-//! Tournaments: who meets whom, on which seats and with which seed, and who stands where.
+//! Tournaments: the plan, the pairings, the results, the standings, and the lines of the journal that holds plan and results.
 //!
-//! Everything comes of the [`Shape`] of a tournament and the results so far, in whatever order these came in. So a tournament that is
-//! broken off goes on as if nothing had happened. Playing the games, keeping their results and telling of them are others' business.
+//! All pairings follow from the [`Shape`] of a tournament and the results so far, in whatever order these came in. A tournament that was
+//! interrupted therefore continues as if it hadn't been. `arena-runner` plays the matches and writes the journal.
 
+mod format;
+mod journal;
 mod matching;
+mod plan;
+mod record;
 mod results;
 mod schedule;
 mod shape;
 mod standings;
 mod stop;
 
+pub use format::{Format, FormatInfo};
+pub use journal::{ChangedLine, CheckedLine, GameLine, Line, QuarantinedLine, SpreadLine, WorkerPart};
+pub use plan::{Entrant, Plan, PlanError, Reach, ScriptPart, check_game};
+pub use record::{Record, Wrong};
 pub use results::results;
-pub use schedule::{Fixture, RecordError, Schedule, Trial};
-pub use shape::{Format, MAX_GAMES, Shape, ShapeError};
+pub use schedule::{Pairing, RecordError, Schedule, Trial};
+pub use shape::{MAX_GAMES, Shape, ShapeError};
 pub use standings::{Standing, Versus, cross_table, standings};
 pub use stop::Stop;

@@ -2,7 +2,7 @@
 
 use arena_ratings::{AgentIndex, Results};
 
-use crate::schedule::{Fixture, Schedule};
+use crate::schedule::{Pairing, Schedule};
 use crate::shape::Shape;
 
 /// The games that count, in the order of their numbers. Games of a meeting are a pair: they share their luck.
@@ -13,16 +13,16 @@ pub fn results(schedule: &Schedule) -> Results {
 /// These games of a tournament of this shape. `repeats` has, by number, the games that repeat earlier ones.
 pub(crate) fn results_of<'a>(
     shape: &Shape,
-    played: impl Iterator<Item = (&'a Fixture, &'a [usize])>,
+    played: impl Iterator<Item = (&'a Pairing, &'a [usize])>,
     repeats: &[Option<usize>],
 ) -> Results {
     let mut results = Results::new(shape.agents);
-    for (fixture, ranks) in played.filter(|(_, ranks)| !ranks.is_empty()) {
-        let seats = fixture.agents.iter().zip(ranks);
+    for (pairing, ranks) in played.filter(|(_, ranks)| !ranks.is_empty()) {
+        let seats = pairing.agents.iter().zip(ranks);
         let seats: Vec<(AgentIndex, u32)> =
             seats.map(|(agent, rank)| (AgentIndex(*agent), u32::try_from(*rank).unwrap_or(u32::MAX))).collect();
-        let pair = shape.paired.then_some(fixture.meeting as u64);
-        let is_repeat = repeats.get(fixture.number - 1).is_some_and(Option::is_some);
+        let pair = shape.paired.then_some(pairing.meeting);
+        let is_repeat = repeats.get(pairing.number - 1).is_some_and(Option::is_some);
         let pushed = if is_repeat { results.push_repeat(&seats, pair) } else { results.push(&seats, pair) };
         pushed.expect("a schedule takes no other ranks than those of its games");
     }

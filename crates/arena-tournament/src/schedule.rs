@@ -4,34 +4,33 @@
 //! how many are played beside each other, changes nothing. Where a test ends the tournament within a wave, it is judged in the order
 //! of the games' numbers; those that were played beyond its end are kept, but don't count.
 
-mod adaptive;
-mod fixed;
-mod knockout;
-mod swiss;
+pub(crate) mod adaptive;
+pub(crate) mod fixed;
+pub(crate) mod knockout;
+pub(crate) mod swiss;
 mod trial;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use arena_model::Seed;
 
-use crate::shape::{Format, Shape, ShapeError};
+use crate::shape::{Shape, ShapeError};
 use crate::stop::Stop;
-
-use adaptive::Adaptive;
-use knockout::Knockout;
-use swiss::Swiss;
 
 pub use trial::Trial;
 
-/// A game that is to be played.
+/// A match that is to be played: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixture {
-    /// From 1, in the order of play.
+pub struct Pairing {
+    /// From 1, in the order of play. 0 in a league, whose store numbers matches as they end.
     pub number: usize,
-    /// From 1.
+    /// From 1. In a league, the season.
     pub round: usize,
     /// From 1. The games of a meeting share a seed.
-    pub meeting: usize,
+    pub meeting: u64,
+    /// From 1: the game of its meeting.
+    pub leg: usize,
     /// Who plays, by seat. Numbers of agents, from 0.
     pub agents: Vec<usize>,
     /// What all that is random in it comes of.
@@ -43,7 +42,7 @@ pub struct Fixture {
 pub struct Schedule {
     shape: Shape,
     known: Known,
-    stage: Stage,
+    scheduler: Box<dyn Scheduler>,
     /// The ranks by seat of each known game that has been played; none of a game that was void.
     results: Vec<Option<Vec<usize>>>,
     /// The fingerprint of the moves of each known game that has been played, where there is one.
@@ -60,23 +59,47 @@ pub struct Schedule {
 /// The agents of a game, from the first side on, and the fingerprint of its moves.
 type Moves = (Vec<usize>, Box<str>);
 
-/// What comes next, by format.
-#[derive(Debug, Clone)]
-enum Stage {
-    /// Nothing: all games were known from the beginning.
-    Fixed,
-    Swiss(Swiss),
-    Knockout(Knockout),
-    Adaptive(Adaptive),
+/// Decides the pairings of a tournament, wave by wave.
+pub(crate) trait Scheduler: CloneBox + fmt::Debug + Send + Sync {
+    /// Adds the pairings of the next wave, if there is one. All those before it have been played. `results` has the ranks of each, and
+    /// `repeats` the numbers of the games that they repeat.
+    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], repeats: &[Option<usize>], known: &mut Known);
 }
 
-/// The games that are known so far.
+/// Lets schedulers be cloned that aren't known by their types.
+pub(crate) trait CloneBox {
+    fn clone_box(&self) -> Box<dyn Scheduler>;
+}
+
+impl<S: Scheduler + Clone + 'static> CloneBox for S {
+    fn clone_box(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Scheduler> {
+    fn clone(&self) -> Box<dyn Scheduler> {
+        (**self).clone_box()
+    }
+}
+
+/// The games that are known so far, and remarks of the scheduler on agents, by number.
 #[derive(Debug, Clone)]
-struct Known {
+pub(crate) struct Known {
     seed: Seed,
     paired: bool,
     meetings: usize,
-    fixtures: Vec<Fixture>,
+    pairings: Vec<Pairing>,
+    /// The number of meetings beyond those that are always played.
+    tie_breaks: usize,
+    /// See [`Schedule::byes`].
+    byes: Vec<usize>,
+    /// See [`Schedule::survived`].
+    survived: Option<Vec<usize>>,
+    /// See [`Schedule::by_lot`].
+    by_lot: Vec<(usize, usize, usize)>,
+    /// See [`Schedule::unsure`].
+    unsure: Vec<usize>,
 }
 
 /// A result doesn't belong to the schedule. A sentence about it.
@@ -113,16 +136,18 @@ impl Schedule {
     pub fn new(shape: Shape) -> Result<Schedule, ShapeError> {
         shape.check()?;
         let order = draw(&shape);
-        let mut known = Known { seed: shape.seed.clone(), paired: shape.paired, meetings: 0, fixtures: Vec::new() };
-        let stage = match shape.format {
-            Format::RoundRobin | Format::Gauntlet => {
-                fixed::meet_all(&shape, &order, &mut known);
-                Stage::Fixed
-            }
-            Format::Swiss => Stage::Swiss(Swiss::new(order)),
-            Format::Knockout => Stage::Knockout(Knockout::new(order)),
-            Format::Adaptive => Stage::Adaptive(Adaptive::new(order)),
+        let known = Known {
+            seed: shape.seed.clone(),
+            paired: shape.paired,
+            meetings: 0,
+            pairings: Vec::new(),
+            tie_breaks: 0,
+            byes: vec![0; shape.agents],
+            survived: None,
+            by_lot: Vec::new(),
+            unsure: (0..shape.agents).collect(),
         };
+        let scheduler = (shape.format.info().start)(&shape, order);
         let trial = match shape.stop {
             Some(Stop::Sprt(sprt)) => Some(Trial::new(sprt, shape.paired)),
             Some(Stop::Margin(_)) | None => None,
@@ -130,7 +155,7 @@ impl Schedule {
         let mut schedule = Schedule {
             shape,
             known,
-            stage,
+            scheduler,
             results: Vec::new(),
             moves: Vec::new(),
             first: BTreeMap::new(),
@@ -148,25 +173,25 @@ impl Schedule {
     }
 
     /// The games that are known so far, in the order of their numbers, which is the order of play.
-    pub fn fixtures(&self) -> &[Fixture] {
-        &self.known.fixtures
+    pub fn pairings(&self) -> &[Pairing] {
+        &self.known.pairings
     }
 
     /// The game of this number, from 1, if it is known.
-    pub fn fixture(&self, number: usize) -> Option<&Fixture> {
-        self.known.fixtures.get(number.checked_sub(1)?)
+    pub fn pairing(&self, number: usize) -> Option<&Pairing> {
+        self.known.pairings.get(number.checked_sub(1)?)
     }
 
     /// The known games without a result, if they are still to be played.
-    pub fn pending(&self) -> impl Iterator<Item = &Fixture> {
-        let all = if self.is_complete { &[] } else { &self.known.fixtures[..] };
-        all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(fixture, _)| fixture)
+    pub fn pending(&self) -> impl Iterator<Item = &Pairing> {
+        let all = if self.is_complete { &[] } else { &self.known.pairings[..] };
+        all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(pairing, _)| pairing)
     }
 
     /// The games that have been played and count, each with the ranks by seat. Void games aren't among them.
-    pub fn played(&self) -> impl Iterator<Item = (&Fixture, &[usize])> {
-        let all = self.known.fixtures.iter().zip(&self.results).take(self.last_that_counts());
-        all.filter_map(|(fixture, ranks)| Some((fixture, ranks.as_deref()?))).filter(|(_, ranks)| !ranks.is_empty())
+    pub fn played(&self) -> impl Iterator<Item = (&Pairing, &[usize])> {
+        let all = self.known.pairings.iter().zip(&self.results).take(self.last_that_counts());
+        all.filter_map(|(pairing, ranks)| Some((pairing, ranks.as_deref()?))).filter(|(_, ranks)| !ranks.is_empty())
     }
 
     /// The number of games that were played and came to nothing.
@@ -206,12 +231,11 @@ impl Schedule {
     /// How many games there are in all, as far as can be told: tie-breaks of a knockout come on top, and what may end it before
     /// hasn't, unless all have been played.
     pub fn games(&self) -> usize {
-        let planned = self.shape.games().unwrap_or_default() as usize;
-        match &self.stage {
-            Stage::Knockout(knockout) => planned + knockout.tie_breaks * self.shape.games_a_meeting(),
-            _ if self.is_complete => self.games_played(),
-            Stage::Fixed | Stage::Swiss(_) | Stage::Adaptive(_) => planned,
+        if self.is_complete {
+            return self.games_played();
         }
+        let planned = self.shape.games().unwrap_or_default() as usize;
+        planned + self.known.tie_breaks * self.shape.games_a_meeting()
     }
 
     /// Whether all games have been played that are to be.
@@ -227,10 +251,7 @@ impl Schedule {
     /// If the tournament goes on until ratings are sure: the agents, by number, whose ratings weren't sure enough after the last wave.
     /// Where it ended before its last game and there are some, more games like those that were played would not bound their ratings.
     pub fn unsure(&self) -> Option<&[usize]> {
-        match (&self.stage, self.shape.stop) {
-            (Stage::Adaptive(adaptive), Some(Stop::Margin(_))) => Some(&adaptive.unsure),
-            _ => None,
-        }
+        matches!(self.shape.stop, Some(Stop::Margin(_))).then_some(&self.known.unsure)
     }
 
     /// How many games there were until a test ended the tournament.
@@ -244,26 +265,17 @@ impl Schedule {
 
     /// How often each agent went without an opponent in a Swiss, by number. Each counts as a meeting that was won.
     pub fn byes(&self) -> Vec<usize> {
-        match &self.stage {
-            Stage::Swiss(swiss) => swiss.byes.clone(),
-            Stage::Fixed | Stage::Knockout(_) | Stage::Adaptive(_) => vec![0; self.shape.agents],
-        }
+        self.known.byes.clone()
     }
 
     /// In a knockout: how many rounds each agent has survived, by number. Who has survived all is the winner.
     pub fn survived(&self) -> Option<&[usize]> {
-        match &self.stage {
-            Stage::Knockout(knockout) => Some(&knockout.survived),
-            Stage::Fixed | Stage::Swiss(_) | Stage::Adaptive(_) => None,
-        }
+        self.known.survived.as_deref()
     }
 
     /// In a knockout: who went on by the draw at the start, since all tie-breaks were drawn, against whom, and in which round.
     pub fn by_lot(&self) -> &[(usize, usize, usize)] {
-        match &self.stage {
-            Stage::Knockout(knockout) => &knockout.by_lot,
-            Stage::Fixed | Stage::Swiss(_) | Stage::Adaptive(_) => &[],
-        }
+        &self.known.by_lot
     }
 
     /// Takes the result of a game: the ranks by seat, from 1 for the best; equal ones are a draw.
@@ -287,7 +299,7 @@ impl Schedule {
         moves: Option<(usize, &str)>,
     ) -> Result<(), RecordError> {
         if ranks.is_empty() {
-            let seats = self.fixture(number).map_or(0, |fixture| fixture.agents.len());
+            let seats = self.pairing(number).map_or(0, |pairing| pairing.agents.len());
             return Err(RecordError::Ranks { number, seats, ranks: Vec::new() });
         }
         self.take(number, ranks, moves)
@@ -305,7 +317,7 @@ impl Schedule {
         let known = self.results.len();
         let unknown = RecordError::Unknown { number, known };
         let index = number.checked_sub(1).filter(|index| *index < known).ok_or(unknown)?;
-        let seats = self.known.fixtures[index].agents.len();
+        let seats = self.known.pairings[index].agents.len();
         let are_ranks =
             ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1);
         if !ranks.is_empty() && !are_ranks {
@@ -316,7 +328,7 @@ impl Schedule {
         }
         self.results[index] = Some(ranks.to_vec());
         if let Some((first, fingerprint)) = moves {
-            let mut agents = self.known.fixtures[index].agents.clone();
+            let mut agents = self.known.pairings[index].agents.clone();
             agents.rotate_left(first % seats);
             let moves: Moves = (agents, fingerprint.into());
             let first = self.first.entry(moves.clone()).or_insert(number);
@@ -325,7 +337,7 @@ impl Schedule {
         }
         self.missing -= 1;
         if let Some(trial) = &mut self.trial {
-            trial.judge(&self.known.fixtures, &self.results, &self.moves);
+            trial.judge(&self.known.pairings, &self.results, &self.moves);
             self.is_complete = trial.is_decided();
         }
         if self.missing == 0 {
@@ -337,15 +349,8 @@ impl Schedule {
     /// All known games have been played: makes the next ones known, or finds that there are none.
     fn settle(&mut self) {
         let repeats = self.repeats();
-        match &mut self.stage {
-            Stage::Fixed => {}
-            Stage::Swiss(swiss) => swiss.pair(&self.shape, &self.results, &mut self.known),
-            Stage::Knockout(knockout) => knockout.pair(&self.shape, &self.results, &mut self.known),
-            Stage::Adaptive(adaptive) => {
-                adaptive.pair(&self.shape, &self.results, &repeats, &mut self.known);
-            }
-        }
-        let known = self.known.fixtures.len();
+        self.scheduler.pair(&self.shape, &self.results, &repeats, &mut self.known);
+        let known = self.known.pairings.len();
         self.missing = known - self.results.len();
         self.results.resize(known, None);
         self.moves.resize(known, None);
@@ -358,14 +363,21 @@ impl Known {
     fn meet(&mut self, round: usize, agents: &[usize]) -> std::ops::Range<usize> {
         self.meetings += 1;
         let seed = self.seed.derive(&format!("meeting {}", self.meetings));
-        let first = self.fixtures.len();
+        let first = self.pairings.len();
         for game in 0..if self.paired { agents.len() } else { 1 } {
             let mut agents = agents.to_vec();
             agents.rotate_left(game);
-            let number = self.fixtures.len() + 1;
-            self.fixtures.push(Fixture { number, round, meeting: self.meetings, agents, seed: seed.clone() });
+            let number = self.pairings.len() + 1;
+            self.pairings.push(Pairing {
+                number,
+                round,
+                meeting: self.meetings as u64,
+                leg: game + 1,
+                agents,
+                seed: seed.clone(),
+            });
         }
-        first..self.fixtures.len()
+        first..self.pairings.len()
     }
 }
 

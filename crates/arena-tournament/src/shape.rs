@@ -1,68 +1,13 @@
 //! The shape of a tournament: all that its schedule is made of, checked once.
 
-use std::fmt;
-
 use arena_model::Seed;
 use arena_ratings::bradley_terry::MAX_AGENTS;
-use serde::{Deserialize, Serialize};
 
+use crate::format::Format;
 use crate::stop::Stop;
 
 /// The most games that a tournament may have.
 pub const MAX_GAMES: u64 = 1_000_000;
-
-/// Who meets whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Format {
-    /// Everybody meets everybody; in games of more than two seats, all sets of so many agents meet.
-    RoundRobin,
-    /// The first agent meets all others, who don't meet without it.
-    Gauntlet,
-    /// Agents of about equal points meet, nobody twice if that can be helped.
-    Swiss,
-    /// Who loses is out.
-    Knockout,
-    /// Those meet whose games tell most about the ratings that are least sure.
-    Adaptive,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 5] =
-        [Format::RoundRobin, Format::Gauntlet, Format::Swiss, Format::Knockout, Format::Adaptive];
-
-    /// Its name in files and arguments.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::RoundRobin => "round-robin",
-            Format::Gauntlet => "gauntlet",
-            Format::Swiss => "swiss",
-            Format::Knockout => "knockout",
-            Format::Adaptive => "adaptive",
-        }
-    }
-
-    /// How many rounds are usual among so many agents. A Swiss of fewer couldn't tell its winner.
-    pub fn usual_rounds(self, agents: usize) -> usize {
-        match self {
-            Format::Swiss => agents.max(2).next_power_of_two().trailing_zeros() as usize,
-            Format::Adaptive => 10 * agents,
-            Format::RoundRobin | Format::Gauntlet | Format::Knockout => 1,
-        }
-    }
-
-    /// How many are usual where something else is to end it: more than are played as a rule.
-    pub fn many_rounds(self, agents: usize) -> usize {
-        if self == Format::Adaptive { 1_000 * agents } else { 10_000 }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What a schedule is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,14 +104,14 @@ impl Shape {
         if agents < 2 {
             return Err(ShapeError::TooFewAgents(agents));
         }
-        // What an adaptive one needs is said below.
-        if rounds == 0 && format != Format::Adaptive {
+        // A format with a least number of games says that itself.
+        if rounds == 0 && !format.info().is_adaptive {
             return Err(ShapeError::NoRounds);
         }
         if seats < 2 {
             return Err(ShapeError::TooFewSeats(seats));
         }
-        if seats > 2 && matches!(format, Format::Swiss | Format::Knockout) {
+        if seats > 2 && format.info().is_of_pairs {
             return Err(ShapeError::NotPairs { format, seats });
         }
         if seats > agents {
@@ -176,31 +121,17 @@ impl Shape {
             Some(Stop::Sprt(_)) if (format, agents, seats) != (Format::RoundRobin, 2, 2) => {
                 return Err(ShapeError::NotTwo { format, agents, seats });
             }
-            Some(Stop::Margin(_)) if format != Format::Adaptive => return Err(ShapeError::NotAdaptive(format)),
+            Some(Stop::Margin(_)) if !format.info().is_adaptive => return Err(ShapeError::NotAdaptive(format)),
             Some(Stop::Margin(margin)) if !margin.is_finite() || margin <= 0.0 => {
                 return Err(ShapeError::Margin(margin));
             }
             _ => {}
         }
-        if format == Format::Adaptive {
-            if agents > MAX_AGENTS {
-                return Err(ShapeError::TooManyToRate(agents));
-            }
-            let least = self.opening_meetings();
-            if rounds < least {
-                let games = (rounds * self.games_a_meeting()) as u64;
-                return Err(ShapeError::TooFewGames { agents, least: least * self.games_a_meeting(), games });
-            }
-        }
+        (format.info().check)(self)?;
         match self.games() {
             Some(games) if games <= MAX_GAMES => Ok(()),
             _ => Err(ShapeError::TooManyGames),
         }
-    }
-
-    /// How many meetings it takes until all agents are connected by games.
-    pub(crate) fn opening_meetings(&self) -> usize {
-        if self.agents == self.seats { 1 } else { self.agents.div_ceil(self.seats - 1) }
     }
 
     /// How many games a meeting has.
@@ -210,20 +141,13 @@ impl Shape {
 
     /// How many games there are if nothing ends it before; in a knockout, without tie-breaks. `None` beyond all numbers.
     pub fn games(&self) -> Option<u64> {
-        let (agents, rounds, seats) = (self.agents as u64, self.rounds as u64, self.seats as u64);
-        let meetings_a_round = match self.format {
-            Format::RoundRobin => choose(agents, seats)?,
-            Format::Gauntlet => choose(agents.checked_sub(1)?, seats.checked_sub(1)?)?,
-            Format::Swiss => agents / 2,
-            Format::Knockout => agents.checked_sub(1)?,
-            Format::Adaptive => 1,
-        };
-        meetings_a_round.checked_mul(rounds)?.checked_mul(self.games_a_meeting() as u64)
+        let meetings = (self.format.info().meetings)(self)?;
+        meetings.checked_mul(self.rounds as u64)?.checked_mul(self.games_a_meeting() as u64)
     }
 }
 
 /// How many sets of `k` there are among `n`. `None` if there are too many to count.
-fn choose(n: u64, k: u64) -> Option<u64> {
+pub(crate) fn choose(n: u64, k: u64) -> Option<u64> {
     (1..=k.min(n.saturating_sub(k))).try_fold(u64::from(k <= n), |sets, taken| {
         // The product of so many numbers in a row can be divided by each up to their count.
         Some(sets.checked_mul(n - taken + 1)? / taken)

@@ -62,9 +62,9 @@ pub fn standings(schedule: &Schedule) -> Vec<Standing> {
             survived: schedule.survived().map(|survived| survived[agent]),
         })
         .collect();
-    for (fixture, ranks) in schedule.played() {
+    for (pairing, ranks) in schedule.played() {
         let first = ranks.iter().filter(|rank| **rank == 1).count();
-        for (seat, agent) in fixture.agents.iter().enumerate() {
+        for (seat, agent) in pairing.agents.iter().enumerate() {
             let line = &mut lines[*agent];
             line.games += 1;
             got[*agent] += halves(ranks, seat);
@@ -106,9 +106,9 @@ pub fn standings(schedule: &Schedule) -> Vec<Standing> {
 pub fn cross_table(schedule: &Schedule) -> Vec<Vec<Versus>> {
     let agents = schedule.shape().agents;
     let mut table = vec![vec![Versus::default(); agents]; agents];
-    for (fixture, ranks) in schedule.played() {
-        for (seat, agent) in fixture.agents.iter().enumerate() {
-            for (other_seat, other) in fixture.agents.iter().enumerate().filter(|(other, _)| *other != seat) {
+    for (pairing, ranks) in schedule.played() {
+        for (seat, agent) in pairing.agents.iter().enumerate() {
+            for (other_seat, other) in pairing.agents.iter().enumerate().filter(|(other, _)| *other != seat) {
                 let versus = &mut table[*agent][*other];
                 versus.games += 1;
                 versus.half_points += halves(&[ranks[seat], ranks[other_seat]], 0);

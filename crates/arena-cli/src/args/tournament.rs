@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use arena_nats::NatsUrl;
 use arena_ratings::EloModel;
+use arena_tournament::Format;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::matches::game_help;
@@ -75,9 +77,9 @@ pub struct TournamentArgs {
     /// Further agents as command lines, each behind a `--`.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub commands: Vec<String>,
-    /// Who meets whom.
-    #[arg(long, value_enum, default_value_t = FormatArg::RoundRobin)]
-    pub format: FormatArg,
+    /// Pairing format
+    #[arg(long, value_parser = format_parser(), default_value_t = Format::RoundRobin)]
+    pub format: Format,
     /// How often all meet (round robin, gauntlet), or two before tie-breaks (knockout), or the rounds (Swiss) [default: 1; Swiss: enough
     /// for one winner; with --sprt: 10000, of which it plays as many as it needs]
     #[arg(long, value_name = "N")]
@@ -132,19 +134,11 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share is from 0 (no game) to 1 (all games)".to_owned())
 }
 
-/// Who meets whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// Everybody meets everybody.
-    RoundRobin,
-    /// The first agent meets all others.
-    Gauntlet,
-    /// Agents of about equal points meet, nobody twice if that can be helped.
-    Swiss,
-    /// Who loses is out.
-    Knockout,
-    /// Those meet whose games tell most about the ratings that are least sure.
-    Adaptive,
+/// Takes the name of a format; help lists all of them.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let value = |format: &Format| PossibleValue::new(format.name()).help(format.info().help);
+    PossibleValuesParser::new(Format::ALL.iter().map(value))
+        .try_map(|name| Format::find(&name).ok_or("there is no such format"))
 }
 
 /// One of the numbers of a sequential test.

@@ -117,16 +117,12 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
             confinement: &confinement,
         };
         let result = hold(&plan, None, None, &called_off).map_err(explain)?.result;
-        let name = &result.scores[0].name;
-        let scores: Vec<String> = {
-            let mut seats: Vec<_> = result.scores.iter().collect();
-            seats.sort_by_key(|seat| seat.seat);
-            seats.iter().map(|seat| arena_report::number_of(seat.score)).collect()
-        };
-        let out = result.scores.iter().find(|seat| seat.tainted);
+        let name = &result.seats[0].agent.name;
+        let scores: Vec<String> = result.seats.iter().map(|seat| arena_report::number_of(seat.score)).collect();
+        let out = result.seats.iter().find(|seat| seat.verdict.is_some());
         findings.push(match (out, result.outcome.termination.as_ref()) {
             (Some(seat), _) => {
-                let detail = seat.tainted_detail.clone().unwrap_or_default();
+                let detail = seat.detail.clone().unwrap_or_default();
                 Finding::wrong(BOTS, format!("{name} against itself was disqualified: {detail}"))
             }
             (None, "GAME_ENDED") => Finding::fine(

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use arena_match::{Agent, MatchResult, Plan, cores, hold, spread};
-use arena_model::Seed;
+use arena_match::{Agent, Plan, SeatedAgent, cores, hold, spread};
+use arena_model::{MatchResult, Seed};
 use arena_ratings::Mean;
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
     let called_off = interrupt::flag()?;
     // Shifted by as many places as there are different agents, everybody sits where it sat before.
     let shifts = agents.len();
-    let play = |number: usize| -> Result<MatchResult, Failure> {
+    let play = |number: usize| -> Result<MatchResult<SeatedAgent>, Failure> {
         let (deal, shift) = (number / shifts, number % shifts);
         let plan = Plan {
             game,
@@ -63,16 +63,16 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
         let deal = &mut deals[number / shifts];
         match result {
             Ok(result) => {
-                if let Some(out) = result.scores.iter().find(|seat| seat.tainted) {
+                if let Some(out) = result.seats.iter().find(|seat| seat.verdict.is_some()) {
                     lost.get_or_insert_with(|| {
-                        format!("{} was disqualified: {}", out.name, out.tainted_detail.clone().unwrap_or_default())
+                        format!("{} was disqualified: {}", out.agent.name, out.detail.clone().unwrap_or_default())
                     });
                     *deal = None;
                 }
                 unended += usize::from(result.outcome.termination != "GAME_ENDED");
                 if let Some(sums) = deal {
-                    for seat in &result.scores {
-                        sums[seat.seat] += seat.score / shifts as f64;
+                    for (sum, seat) in sums.iter_mut().zip(&result.seats) {
+                        *sum += seat.score / shifts as f64;
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! `arena league add`: agents are found, and each gets a name that nobody else in the league has.
 
-use arena_league::facts_of;
 use arena_match::Agent;
+use arena_runner::league::facts_of;
 use arena_store::{LeagueAgent, NewLeagueAgent};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::matches::settings::{find_agent, find_command, tell_notes};
 use crate::output::{Style, print, printable};
 use crate::tournament::entrants::{check_name, split};
-use crate::tournament::unplayable;
+use crate::tournament::no_entrant;
 
 /// Takes the agents that the user named into a league: all or none.
 pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
     let known = keep.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
     let mut entering: Vec<NewLeagueAgent> = Vec::new();
     for agent in &agents {
-        let facts = facts_of(agent, &keep.data).map_err(|error| unplayable(&error))?;
+        let facts = facts_of(agent, &keep.data).map_err(|error| no_entrant(&error))?;
         if entering.iter().any(|other| other.name == facts.name) {
             let sentence = format!("two agents are called {}; name them: NAME=PATH", facts.name);
             return Err(Failure::new(Exit::Usage, sentence));

@@ -2,22 +2,22 @@
 
 use std::time::Instant;
 
-use arena_league::{
-    Change, Ended, Event, How, PlayError, Season, Until, check_agents, check_season, line, play, report,
-};
 use arena_match::cores;
 use arena_report::season;
+use arena_runner::league::{Change, LeagueRun, Season, Until, check_agents, check_season, line, report};
+use arena_runner::{Ended, Event, Executor, LocalExecutor};
 use arena_store::{League, SqliteStore};
 use serde_json::{Value, json};
 
 use super::add::version_of;
-use super::{Keep, now, run_line, tables, unavailable, unplayable, unwritten};
+use super::{Keep, now, run_line, tables, unavailable, unplayable};
 use crate::args::{Affinity, RunLeagueArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
+use crate::matches::files;
 use crate::matches::settings::{self, search_path};
-use crate::matches::{explain, files};
 use crate::output::{Style, note, print, printable};
+use crate::tournament::failed;
 
 /// Plays a league on.
 pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
@@ -25,7 +25,7 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
     let (store, league) = keep.open(&args.name)?;
     check_season(&league).map_err(|error| unplayable(&error))?;
     files::allow(args.concurrency as usize, league.rules.seats)?;
-    let mut season = ready(keep, &store, league)?;
+    let season = ready(keep, &store, league)?;
     check_enough(&season)?;
     let [stop, called_off] = interrupt::flags([
         "finishing the games that run; once more to stop at once",
@@ -36,37 +36,30 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
         Affinity::Any => Vec::new(),
     };
     let launcher = settings::launcher()?;
-    let how = How {
+    let executor = LocalExecutor {
         launcher: &launcher,
         concurrency: args.concurrency as usize,
         cores: &places,
+        replay_bytes: u64::MAX,
         stop: &stop,
         called_off: &called_off,
-        clock: &now,
-        data: &keep.data,
     };
     let until = Until { games: args.games, at: args.time.map(|time| began + time), margin: args.until_margin };
     if style != Style::Json {
         print(&printable(&season::title(&report(&season))))?;
     }
     let before = season.games().len();
-    let told = |season: &Season, event: Event<'_>| tell(season, &event, before, args.table_every, style);
-    let played = play(&store, keep.runtime.handle(), &mut season, &how, until, told);
+    let mut run = LeagueRun::new(&store, keep.runtime.handle(), season, until, &now, &keep.data);
+    let played = executor.play(&mut run, |run, event| tell(run.season(), &event, before, args.table_every, style));
+    let season = run.season();
     let games = season.games().len() - before;
-    end(&season, style)?;
-    match played {
-        Ok(Ended::Reached) => check_enough(&season),
-        Ok(Ended::Stopped) => {
+    end(season, style)?;
+    match played.map_err(failed)? {
+        Ended::Complete => check_enough(season),
+        Ended::Stopped => {
             let (games, line) = (counted(games), run_line(&keep.data, &args.name));
             Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to go on: {line}")))
         }
-        Err(PlayError::Told(failure)) => Err(failure),
-        Err(PlayError::Rules(error)) => Err(unplayable(&error)),
-        Err(PlayError::Store(error)) => Err(unavailable(error)),
-        Err(PlayError::Keep(error)) => Err(unwritten(error)),
-        Err(PlayError::Fit(error)) => Err(Failure::caused(Exit::BadTournament, &error)),
-        Err(PlayError::Open(error)) => Err(Failure::new(Exit::Usage, error)),
-        Err(PlayError::Match(error)) => Err(explain(error)),
     }
 }
 
@@ -111,17 +104,18 @@ fn check_enough(season: &Season) -> Result<(), Failure> {
     Err(Failure::new(Exit::BadTournament, sentence))
 }
 
-fn tell(season: &Season, event: &Event<'_>, before: usize, table_every: usize, style: Style) -> Result<(), Failure> {
-    match (event, style) {
-        (Event::Changed(agent), _) => {
-            let name = &agent.facts.name;
+fn tell(season: &Season, event: &Event, before: usize, table_every: usize, style: Style) -> Result<(), Failure> {
+    match (event, season.games().last(), style) {
+        (Event::Changed(agent), ..) => {
+            let name = &season.agents()[*agent].facts.name;
             note(&format!(
                 "the files of {name} were changed while it plays; the next run goes on with them, and this one without {name}"
             ));
             Ok(())
         }
-        (Event::Played(game), Style::Json) => {
-            let seats = game.seats.iter().filter_map(|seat| {
+        (Event::Played(_), Some(game), Style::Json) => {
+            let result = &game.result;
+            let seats = result.seats.iter().filter_map(|seat| {
                 let agent = &season.agents()[season.place(seat.agent)?];
                 Some(json!({
                     "agent": agent.facts.name, "version": agent.facts.version, "generation": agent.generation, "rank": seat.rank,
@@ -130,15 +124,15 @@ fn tell(season: &Season, event: &Event<'_>, before: usize, table_every: usize, s
             });
             // The other games of a meeting are played with the same seed.
             let is_over = season.unfinished().all(|(meeting, ..)| meeting != game.meeting);
-            let seed = is_over.then(|| game.seed.reveal());
+            let seed = is_over.then(|| result.seed.reveal());
             let told = json!({
                 "number": game.number, "season": game.season, "meeting": game.meeting, "leg": game.leg, "seed": seed,
-                "epochs": game.epochs, "termination": game.termination, "winner": game.winner, "took_ms": game.took_ms,
+                "epochs": result.epochs, "termination": result.outcome.termination, "winner": result.outcome.winner, "took_ms": result.took_ms,
                 "seats": seats.collect::<Vec<Value>>(),
             });
             print(&told.to_string())
         }
-        (Event::Played(game), Style::Pretty | Style::Compact) => {
+        (Event::Played(_), Some(game), Style::Pretty | Style::Compact) => {
             print(&line(season, game))?;
             let played = season.games().len() - before;
             match table_every > 0 && played.is_multiple_of(table_every) {
@@ -146,6 +140,7 @@ fn tell(season: &Season, event: &Event<'_>, before: usize, table_every: usize, s
                 false => Ok(()),
             }
         }
+        _ => Ok(()),
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Display};
 
-use arena_match::{Agent, Contest, MatchResult, SeatResult};
-use arena_report::number_of;
+use arena_match::{Agent, Contest, SeatedAgent};
+use arena_model::{GameType, MatchOutcome, MatchResult, Moves, Score as ChallengeScore, Verdict};
+use arena_report::{finished, number_of};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::output::{Table, printable};
 
@@ -48,19 +51,19 @@ impl Score {
     }
 
     /// Counts a game, given which agent sat on the first seat; the others followed in order.
-    pub fn add(&mut self, first: usize, result: &MatchResult) {
+    pub fn add(&mut self, first: usize, result: &MatchResult<SeatedAgent>) {
         if result.outcome.is_void() {
             self.void += 1;
             return;
         }
         self.games += 1;
         let count = self.agents.len();
-        let best = result.scores.iter().filter(|seat| seat.rank == 1 && !seat.tainted).count();
-        for seat in &result.scores {
-            let line = &mut self.agents[(first + seat.seat) % count];
+        let best = result.seats.iter().filter(|seat| seat.rank == 1 && seat.verdict.is_none()).count();
+        for (number, seat) in result.seats.iter().enumerate() {
+            let line = &mut self.agents[(first + number) % count];
             line.score += seat.score;
-            line.disqualified += u32::from(seat.tainted);
-            match (seat.rank == 1 && !seat.tainted, best) {
+            line.disqualified += u32::from(seat.verdict.is_some());
+            match (seat.rank == 1 && seat.verdict.is_none(), best) {
                 (true, 1) => line.wins += 1,
                 (true, _) | (false, 0) => line.draws += 1,
                 (false, _) => line.losses += 1,
@@ -104,32 +107,117 @@ impl Display for Score {
 }
 
 /// A game in a line, as chess runners write it: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`.
-pub fn line(number: usize, result: &MatchResult) -> String {
-    let mut seats: Vec<&SeatResult> = result.scores.iter().collect();
-    seats.sort_by_key(|seat| seat.seat);
-    let names: Vec<&str> = seats.iter().map(|seat| seat.name.as_str()).collect();
+pub fn line(number: usize, result: &MatchResult<SeatedAgent>) -> String {
+    let names: Vec<&str> = result.seats.iter().map(|seat| seat.agent.name.as_str()).collect();
     let outcome = match &result.outcome.result {
         _ if result.outcome.is_void() => arena_report::VOID.to_owned(),
         Some(result) => result.to_string(),
-        None => seats.iter().map(|seat| number_of(seat.score)).collect::<Vec<_>>().join(" : "),
+        None => result.seats.iter().map(|seat| number_of(seat.score)).collect::<Vec<_>>().join(" : "),
     };
-    let why = match result.outcome.tainted_reason {
-        Some(reason) => format!("{}, {reason}", result.outcome.termination),
-        None => result.outcome.termination.to_string(),
-    };
-    printable(&format!("Finished game {number} ({}): {outcome} {{{why}}}", names.join(" vs "))).into_owned()
+    finished(number, &names, &outcome, &result.outcome)
+}
+
+/// The seats, the best first.
+fn by_rank(result: &MatchResult<SeatedAgent>) -> Vec<usize> {
+    let mut seats: Vec<usize> = (0..result.seats.len()).collect();
+    seats.sort_by_key(|seat| result.seats[*seat].rank);
+    seats
+}
+
+/// A game as `--json` prints it.
+#[derive(Serialize)]
+pub struct Printed<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<usize>,
+    game: &'static str,
+    rules_version: u32,
+    scores: Vec<PrintedSeat<'a>>,
+    outcome: &'a MatchOutcome,
+    has_tainted_agent: bool,
+    replay_file: Option<String>,
+    seed: String,
+    epochs: u64,
+    moves: &'a Option<Moves>,
+    sandbox: &'a Value,
+}
+
+#[derive(Serialize)]
+struct PrintedSeat<'a> {
+    agent_id: &'a str,
+    name: &'a str,
+    version: Option<&'a str>,
+    agent_path: &'a str,
+    seat: usize,
+    rank: usize,
+    score: f64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    challenge_score: Option<ChallengeScore>,
+    tainted: bool,
+    tainted_reason: Option<Verdict>,
+    tainted_detail: Option<&'a str>,
+    faults: u32,
+    time_used_ms: f64,
+    longest_step_ms: f64,
+}
+
+impl<'a> Printed<'a> {
+    /// The game of these agents, by seat. `number`: which of several games it is.
+    pub fn of(
+        number: Option<usize>,
+        game: &'static GameType,
+        contest: &'a Contest,
+        agents: impl Iterator<Item = &'a Agent>,
+        replay_file: Option<String>,
+    ) -> Printed<'a> {
+        let result = &contest.result;
+        let agents: Vec<&Agent> = agents.collect();
+        let seat = |seat: usize| {
+            let (agent, result) = (&result.seats[seat].agent, &result.seats[seat]);
+            PrintedSeat {
+                agent_id: agent.id.as_str(),
+                name: &agent.name,
+                version: agent.version.as_deref(),
+                agent_path: &agents[seat].path,
+                seat,
+                rank: result.rank,
+                score: result.score,
+                challenge_score: result.challenge_score,
+                tainted: result.verdict.is_some(),
+                tainted_reason: result.verdict,
+                tainted_detail: result.detail.as_deref(),
+                faults: result.faults,
+                time_used_ms: result.waited_ms,
+                longest_step_ms: result.longest_step_ms,
+            }
+        };
+        Printed {
+            number,
+            game: game.name,
+            rules_version: game.rules_version,
+            scores: by_rank(result).into_iter().map(seat).collect(),
+            outcome: &result.outcome,
+            has_tainted_agent: result.seats.iter().any(|seat| seat.verdict.is_some()),
+            replay_file,
+            seed: result.seed.reveal(),
+            epochs: result.epochs,
+            moves: &result.moves,
+            sandbox: &contest.sandbox,
+        }
+    }
 }
 
 /// A game in full.
-pub fn describe(contest: &Contest) -> String {
+pub fn describe(contest: &Contest, replay_file: Option<&str>) -> String {
     let result = &contest.result;
     let mut table = Table::new(&["rank", "agent", "score", "seat", "ms waited", "longest step", "faults", ""]);
-    for seat in &result.scores {
-        let name = match &seat.version {
-            Some(version) => format!("{} {version}", seat.name),
-            None => seat.name.clone(),
+    let by_rank = by_rank(result);
+    for &number in &by_rank {
+        let seat = &result.seats[number];
+        let name = match &seat.agent.version {
+            Some(version) => format!("{} {version}", seat.agent.name),
+            None => seat.agent.name.clone(),
         };
-        let fate = match (&seat.tainted_reason, &seat.tainted_detail) {
+        let fate = match (&seat.verdict, &seat.detail) {
             (Some(reason), Some(detail)) => format!("{reason}: {detail}"),
             _ => String::new(),
         };
@@ -137,28 +225,28 @@ pub fn describe(contest: &Contest) -> String {
             seat.rank.to_string(),
             name,
             number_of(seat.score),
-            seat.seat.to_string(),
-            format!("{:.1}", seat.time_used_ms),
+            number.to_string(),
+            format!("{:.1}", seat.waited_ms),
             format!("{:.1}", seat.longest_step_ms),
             seat.faults.to_string(),
             fate,
         ]);
     }
     let mut told = format!("{}\n", table.right([0, 2, 3, 4, 5, 6]));
-    let winner = match result.scores.iter().find(|seat| seat.rank == 1 && !seat.tainted) {
+    let winner = match result.seats.iter().find(|seat| seat.rank == 1 && seat.verdict.is_none()) {
         _ if result.outcome.is_void() => "void, counts for no agent,".to_owned(),
-        Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.name),
+        Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.agent.name),
         _ => "a draw".to_owned(),
     };
     told += &printable(&format!("{}: {winner} after {} epochs\n", result.outcome.termination, result.epochs));
-    for seat in result.scores.iter().filter(|seat| seat.tainted) {
-        told += &last_words(&seat.name, &contest.logs[seat.seat].stderr);
+    for number in by_rank.into_iter().filter(|number| result.seats[*number].verdict.is_some()) {
+        told += &last_words(&result.seats[number].agent.name, &contest.logs[number].stderr);
     }
-    told += &format!("sandbox: {}\n", sandbox(&result.sandbox));
-    if let Some(file) = &result.replay_file {
+    told += &format!("sandbox: {}\n", sandbox(&contest.sandbox));
+    if let Some(file) = replay_file {
         told += &printable(&format!("replay: {file} (arena replay show {file})\n"));
     }
-    told + &format!("seed: {}", result.seed)
+    told + &format!("seed: {}", result.seed.reveal())
 }
 
 /// The last lines that a disqualified agent wrote to stderr: most often it says there what went wrong.
@@ -172,7 +260,7 @@ fn last_words(name: &str, stderr: &arena_match::Log) -> String {
 }
 
 /// What was in force, in a line.
-fn sandbox(report: &serde_json::Value) -> String {
+fn sandbox(report: &Value) -> String {
     let Ok(in_force) = serde_json::from_value::<arena_match::InForce>(report.clone()) else {
         return "none, the agents are servers of somebody's".to_owned();
     };

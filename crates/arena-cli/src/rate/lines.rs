@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use arena_match::{HeaderLine, Moves, ResultLine, VOID, agent_ids};
-use arena_model::{Seat, Seed, Setup};
+use arena_match::{HeaderLine, ResultLine, agent_ids};
+use arena_model::{Moves, Seat, Seed, Setup, VOID};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};

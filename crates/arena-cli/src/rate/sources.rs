@@ -6,7 +6,9 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use arena_match::tournament::{FILE, REPLAYS, Record};
+use arena_match::JOURNAL;
+use arena_runner::REPLAYS;
+use arena_tournament::Record;
 
 use super::games::{Games, Played, is_seed};
 use super::lines::{self, About, Kind, Sides, Wrong, next_line};
@@ -136,7 +138,7 @@ impl Sources {
         // Matches are numbered as they were played, and some ratings depend on that order.
         let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
         entries.sort_by_cached_key(|(path, _)| (number(path), path.clone()));
-        let has_journal = folder.join(FILE).is_file();
+        let has_journal = folder.join(JOURNAL).is_file();
         let (mut folders, mut replays) = (Vec::new(), Vec::new());
         for (path, kind) in entries {
             if kind.is_dir() {
@@ -306,13 +308,13 @@ impl Sources {
         for (fixture, ranks) in record.schedule.played() {
             let ranks: Vec<u32> = ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
             let game = record.game(fixture.number);
-            let outcome = game.map(|game| &game.outcome);
+            let outcome = game.map(|game| &game.result.outcome);
             let result = outcome.and_then(|outcome| outcome.result.as_deref());
             let seed = fixture.seed.reveal();
             let first = self.sides.first(&plan.game, &plan.options, &seed, &ranks, result);
             names.clear();
             names.extend(fixture.agents.iter().map(|agent| record.name(*agent)));
-            let moves = game.and_then(|game| game.moves.as_ref());
+            let moves = game.and_then(|game| game.result.moves.as_ref());
             lines::add(&mut names, ranks, first, &seed, moves, &mut self.games)
                 .map_err(|what| wrong(path, &format!("game {}: {what}", fixture.number)))?;
             let is_tainted = outcome.is_some_and(|outcome| outcome.tainted_reason.is_some());

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::{Disqualified, EpochLine, HeaderLine, Line, Outcome, Replay, ResultLine, ResultPart, SeatLine};
+use arena_match::{Disqualified, EpochLine, HeaderLine, Line, Replay, ResultLine, ResultPart, SeatLine};
+use arena_model::MatchOutcome;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -242,7 +243,7 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
 }
 
 /// How it ended. Who won is told by the side or the id, and read by the name.
-fn tell_outcome(header: &HeaderLine, stage: &Stage, outcome: &Outcome) -> String {
+fn tell_outcome(header: &HeaderLine, stage: &Stage, outcome: &MatchOutcome) -> String {
     let winner = header
         .agents
         .iter()

@@ -27,20 +27,20 @@ pub fn rounds(
     games_a_meeting: usize,
     stop: Option<Stop>,
 ) -> Result<usize, Failure> {
-    let rounds = match (format, args.rounds, args.games) {
-        (Format::Adaptive, Some(_), _) => {
+    let rounds = match (format.info().is_adaptive, args.rounds, args.games) {
+        (true, Some(_), _) => {
             return Err(usage("an adaptive tournament has no rounds; --games N says how many games it has"));
         }
-        (Format::Adaptive, None, Some(games)) if (games as usize) < games_a_meeting => {
+        (true, None, Some(games)) if (games as usize) < games_a_meeting => {
             return Err(usage(format_args!(
                 "a meeting is {games_a_meeting} games, and --games {games} is less; --no-pairs makes it a single game"
             )));
         }
-        (Format::Adaptive, None, games) => games.map(|games| games as usize / games_a_meeting),
-        (_, _, Some(_)) => {
+        (true, None, games) => games.map(|games| games as usize / games_a_meeting),
+        (false, _, Some(_)) => {
             return Err(usage(format_args!("--games is for --format adaptive; a {format} has --rounds")));
         }
-        (_, rounds, None) => rounds.map(|rounds| rounds as usize),
+        (false, rounds, None) => rounds.map(|rounds| rounds as usize),
     };
     let usual = || if stop.is_some() { format.many_rounds(agents) } else { format.usual_rounds(agents) };
     Ok(rounds.unwrap_or_else(usual))

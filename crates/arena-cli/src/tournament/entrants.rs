@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use arena_match::tournament::Entrant;
 use arena_match::{Agent, Dialect};
+use arena_runner::enter;
+use arena_tournament::Entrant;
 
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::{find_agent, find_command, tell_apart};
@@ -51,7 +52,7 @@ pub fn find(
     for agent in &mut agents {
         agent.dialect = dialect.unwrap_or(agent.dialect);
     }
-    let entrant = |agent: &Agent| Entrant::of(agent, folder).map_err(|error| super::unplayable(&error));
+    let entrant = |agent: &Agent| enter(agent, folder).map_err(|error| super::no_entrant(&error));
     agents.iter().map(entrant).collect()
 }
 

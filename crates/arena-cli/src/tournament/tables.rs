@@ -1,7 +1,7 @@
 //! Standings as people read them on a terminal: drawn tables, and sentences below.
 
-use arena_match::tournament::Record;
 use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, trial};
+use arena_tournament::Record;
 
 use crate::output::{Table, printable};
 

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use arena_match::tournament::{GameLine, Record};
 use arena_report::{line, title, title_without_seed};
+use arena_runner::Event;
+use arena_tournament::{GameLine, Record};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -61,8 +62,20 @@ impl Watcher {
         Ok(())
     }
 
+    /// Tells of an event.
+    pub fn tell(&mut self, record: &Record, event: Event) -> Result<(), Failure> {
+        match event {
+            Event::Played(number) => return self.tell_game(record, number),
+            Event::Note(text) => self.bar.suspend(|| output::note(&text)),
+            Event::Workers { workers, playing } => self.show_workers(workers, playing),
+            // A tournament ends where files of its agents change.
+            Event::Changed(_) => {}
+        }
+        Ok(())
+    }
+
     /// Tells how a game went that is in the journal.
-    pub fn tell(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
+    fn tell_game(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
         let Some(game) = record.game(number) else { return Ok(()) };
         let played = record.schedule.games_played();
         let told = match self.style {
@@ -86,12 +99,12 @@ impl Watcher {
 
     /// Prints the games that were held back, in the order in which they ended: those whose meeting is over, or all.
     fn tell_held(&mut self, record: &Record, all: bool) -> Result<(), Failure> {
-        let fixtures = record.schedule.fixtures();
+        let pairings = record.schedule.pairings();
         let is_over = |number: &usize| {
-            let meeting = record.schedule.fixture(*number).map(|fixture| fixture.meeting);
-            let first = fixtures.partition_point(|fixture| Some(fixture.meeting) < meeting);
-            let mut games = fixtures[first..].iter().take_while(|fixture| Some(fixture.meeting) == meeting);
-            games.all(|fixture| record.game(fixture.number).is_some())
+            let meeting = record.schedule.pairing(*number).map(|pairing| pairing.meeting);
+            let first = pairings.partition_point(|pairing| Some(pairing.meeting) < meeting);
+            let mut games = pairings[first..].iter().take_while(|pairing| Some(pairing.meeting) == meeting);
+            games.all(|pairing| record.game(pairing.number).is_some())
         };
         let (due, held): (Vec<usize>, _) =
             std::mem::take(&mut self.held).into_iter().partition(|number| all || is_over(number));
@@ -104,13 +117,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Makes a remark, on a line of its own.
-    pub fn note(&self, text: &str) {
-        self.bar.suspend(|| output::note(text));
-    }
-
     /// Shows how many workers there are, and how many games they play.
-    pub fn show_workers(&self, workers: usize, playing: usize) {
+    fn show_workers(&self, workers: usize, playing: usize) {
         let workers = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
         let text = format!(", {workers}, {playing} under way");
         if self.bar.message() != text {

@@ -143,7 +143,7 @@ fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
                 "seed": job["seed"],
                 "epochs": told["epochs"],
                 "outcome": told["outcome"],
-                "moves": account(&replay[..]).unwrap().moves,
+                "moves": account(&replay[..]).unwrap().result.moves,
                 "time": {"took_ms": 1.0, "waited_ms": [0.0, 0.0], "longest_step_ms": [0.0, 0.0]},
             },
             "replay_bytes": replay.len(),

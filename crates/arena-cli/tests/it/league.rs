@@ -83,8 +83,9 @@ impl Club {
 
 /// What a game came to, without what the clock says of it.
 fn outcome(game: &LeagueGame) -> String {
-    let seats: Vec<_> = game.seats.iter().map(|seat| (seat.agent, seat.rank, seat.score, seat.verdict)).collect();
-    format!("{} {} {} {} {seats:?}", game.meeting, game.leg, game.seed.reveal(), game.epochs)
+    let result = &game.result;
+    let seats: Vec<_> = result.seats.iter().map(|seat| (seat.agent, seat.rank, seat.score, seat.verdict)).collect();
+    format!("{} {} {} {} {seats:?}", game.meeting, game.leg, result.seed.reveal(), result.epochs)
 }
 
 #[test]
@@ -227,10 +228,10 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
         let mut seen: Vec<usize> = legs.iter().map(|game| game.leg).collect();
         seen.sort_unstable();
         assert_eq!(seen, [1, 2], "meeting {number}");
-        let agents = |game: &LeagueGame| game.seats.iter().map(|seat| seat.agent).collect::<Vec<_>>();
+        let agents = |game: &LeagueGame| game.result.seats.iter().map(|seat| seat.agent).collect::<Vec<_>>();
         let (one, mut two) = (agents(legs[0]), agents(legs[1]));
         two.reverse();
-        assert_eq!((one, legs[0].seed.reveal()), (two, legs[1].seed.reveal()), "meeting {number}");
+        assert_eq!((one, legs[0].result.seed.reveal()), (two, legs[1].result.seed.reveal()), "meeting {number}");
     }
     assert_eq!(club.show("1")["games_played"], games.len());
 }
@@ -344,7 +345,7 @@ fn four_at_a_table_and_single_games() {
     assert_eq!(club.ask(&["run", "ladder", "--games", "3", "--concurrency", "2"]).code, 0);
     let games = club.games(1);
     assert_eq!(games.len(), 3);
-    assert!(games.iter().all(|game| game.seats.len() == 4 && game.leg == 1), "{games:?}");
+    assert!(games.iter().all(|game| game.result.seats.len() == 4 && game.leg == 1), "{games:?}");
     assert_eq!(club.show("1")["standings"].as_array().unwrap().len(), 5);
 }
 

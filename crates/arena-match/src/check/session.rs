@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use arena_model::Dialect;
 use arena_model::{AgentId, TimeLimits};
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
 use crate::contest::{Confinement, start_one};
 use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
-use crate::message::{self, Dialect};
+use crate::message;
 use crate::play::{CONSENT, END, GRACE, MatchError, STARTUP};
 use crate::reply::{Claim, Reply};
 use crate::seat::{Seat, quote};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use arena_model::Dialect;
+use arena_model::agent_ids;
 use arena_model::{AgentId, AnyGame, Events, GameType, Seat as SeatNumber, Seed, SeedRng, Setup, TimeLimits};
 use serde_json::{Map, Value};
 
@@ -9,8 +11,8 @@ use super::finding::Finding;
 use super::partner;
 use super::session::{Session, mend};
 use crate::link::Answer;
-use crate::message::{self, Dialect};
-use crate::play::{MatchError, agent_ids, config, write_state};
+use crate::message;
+use crate::play::{MatchError, config, write_state};
 use crate::reply::{Claim, Reply};
 use crate::seat::{Seat, quote};
 

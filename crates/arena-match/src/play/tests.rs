@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
+use arena_model::Dialect;
 use arena_model::{Actions, Game, GameType, Offer, Setup};
 use expect_test::{Expect, expect};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -17,7 +18,6 @@ use serde_json::json;
 
 use super::*;
 use crate::body::End;
-use crate::message::Dialect;
 
 /// What a busy machine may add to any time here.
 const SLACK: Duration = Duration::from_secs(4);

@@ -2,13 +2,13 @@
 
 use std::io::{self, BufRead, Read};
 
-use arena_model::{AgentId, Rejected, Seat, Seed, Setup, UpdateMode};
+use arena_model::{AgentId, MatchOutcome, Rejected, Seat, Seed, Setup, UpdateMode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{MAX_LINE, VERSION};
-use crate::report::{Disqualified, Outcome};
+use crate::report::Disqualified;
 
 /// A replay can't be read, or says what the rules don't.
 #[derive(Debug, thiserror::Error)]
@@ -179,7 +179,7 @@ pub struct ResultLine {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultPart {
     /// How it ended and who won.
-    pub outcome: Outcome,
+    pub outcome: MatchOutcome,
     /// How many epochs were played.
     pub epochs: u64,
     /// By seat.

@@ -1,5 +1,6 @@
 //! Replays from end to end: written, read, verified, exported; and whatever is changed in one is found.
 
+use arena_model::agent_ids;
 use arena_model::{Events, Seat as SeatNumber, Seed, Setup, TimeLimits, UpdateMode, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     EpochRecord, Header, Line, Recorder, Replay, ResultRecord, SeatRecord, export_pgn, export_reference, verify,
 };
-use crate::play::{agent_ids, config, states, write_state};
+use crate::play::{config, states, write_state};
 use crate::report::{self, Disqualified};
 
 const LIMITS: TimeLimits = TimeLimits { step_ms: 100, bank_ms: 1000 };

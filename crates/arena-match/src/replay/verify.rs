@@ -2,7 +2,10 @@
 
 use std::io::BufRead;
 
-use arena_model::{AnyGame, Events, Forfeit, GameType, Seat, Seed, Setup, TimeLimits, Verdict};
+use arena_model::agent_ids;
+use arena_model::{
+    AnyGame, Events, Forfeit, GameType, MatchResult, Seat, SeatResult, Seed, Setup, TimeLimits, Verdict,
+};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -10,8 +13,8 @@ use sha2::{Digest, Sha256};
 use super::MAX_REJECTED;
 use super::read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart};
 use super::write::States;
-use crate::moves::{Moves, MovesHash};
-use crate::play::{agent_ids, config, is_on, states, write_state};
+use crate::moves::MovesHash;
+use crate::play::{config, is_on, states, write_state};
 use crate::report::{self, Disqualified};
 
 /// What was found to agree.
@@ -157,18 +160,10 @@ fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<arena_model::A
 pub struct Account {
     /// The first line.
     pub header: HeaderLine,
-    /// The result.
-    pub result: ResultPart,
-    /// Why agents were disqualified, by seat.
-    pub out: Vec<Option<Disqualified>>,
-    /// What each got wrong in the protocol beside that, by seat.
-    pub faults: Vec<u32>,
+    /// The result, with all times 0.
+    pub result: MatchResult,
     /// The SHA-256, in hex, of all that the clock has no part in: what was to be played, what was seen, done and refused, and the result.
     pub played: String,
-    /// The moves, as far as games are compared by them.
-    pub moves: Moves,
-    /// Utility and security by seat, of a challenge that was settled; the disqualified have none.
-    pub challenge_scores: report::ChallengeScores,
 }
 
 /// Verifies a replay, and says what it tells.
@@ -211,16 +206,26 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
         }
     })?;
     add(&mut hash, json!(header).to_string().as_bytes());
-    let seats = 0..header.agents.len();
-    let of_seat =
-        |seat: usize| u32::try_from(faults.iter().filter(|other| **other == seat).count()).unwrap_or(u32::MAX);
-    let (result, moves) = result.expect("a replay without a result is broken off");
+    let (ResultPart { epochs, scores, ranks, outcome }, moves) =
+        result.expect("a replay without a result is broken off");
+    let seats = header.agents.iter().enumerate().map(|(number, agent)| {
+        let out = out.iter().find(|out| out.seat == number);
+        let faults = faults.iter().filter(|seat| **seat == number).count();
+        SeatResult {
+            agent: agent.name.clone(),
+            rank: ranks[number],
+            score: scores[number],
+            challenge_score: challenge_scores.as_ref().and_then(|scores| scores[number]),
+            verdict: out.map(|out| out.verdict),
+            detail: out.map(|out| out.detail.clone()),
+            faults: u32::try_from(faults).unwrap_or(u32::MAX),
+            waited_ms: 0.0,
+            longest_step_ms: 0.0,
+        }
+    });
+    let seed = Seed::from_revealed(&header.seed).expect("the seed was checked with the ids");
     Ok(Account {
-        result,
-        moves,
-        challenge_scores,
-        out: seats.clone().map(|seat| out.iter().find(|out| out.seat == seat).cloned()).collect(),
-        faults: seats.map(of_seat).collect(),
+        result: MatchResult { seats: seats.collect(), outcome, seed, epochs, moves: Some(moves), took_ms: 0.0 },
         played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
         header,
     })

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use arena_model::{AgentId, GameType, Rejected, ScriptVersion, UpdateMode};
+use arena_model::{AgentId, GameType, MatchOutcome, Rejected, ScriptVersion, UpdateMode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{MAX_REJECTED, VERSION};
-use crate::report::{Disqualified, Outcome};
+use crate::report::Disqualified;
 use crate::seat::Fault;
 
 /// How much is gathered before it is written.
@@ -119,7 +119,7 @@ impl States<'_> {
 #[derive(Debug, Serialize)]
 pub struct ResultRecord<'a> {
     /// How it ended.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a MatchOutcome,
     /// How many epochs were played.
     pub epochs: u64,
     /// By seat.

@@ -130,12 +130,12 @@ fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: E
 #[track_caller]
 fn tell(address: &str, expected: Expect) {
     let contest = play(address);
-    let seat = &contest.result.scores[0];
+    let seat = &contest.result.seats[0];
     let mut told = format!("{} epochs, {} faults\n", contest.result.epochs, seat.faults);
     for fault in &contest.logs[0].faults {
         told += &format!("fault: {} <- {}\n", fault.what, fault.line);
     }
-    if let (Some(verdict), Some(detail)) = (seat.tainted_reason, &seat.tainted_detail) {
+    if let (Some(verdict), Some(detail)) = (seat.verdict, &seat.detail) {
         told += &format!("{verdict}: {detail}\n");
     }
     expected.assert_eq(&told.replace(address, "URL"));
@@ -145,8 +145,11 @@ fn tell(address: &str, expected: Expect) {
 fn a_server_plays() {
     let (address, heard) = serve(|message| Answer::ok(proper(message)));
     let contest = play(&address);
-    let seat = &contest.result.scores[0];
-    assert_eq!((seat.name.as_str(), seat.tainted, seat.faults, contest.result.epochs), ("far", false, 0, 3));
+    let seat = &contest.result.seats[0];
+    assert_eq!(
+        (seat.agent.name.as_str(), seat.verdict.is_some(), seat.faults, contest.result.epochs),
+        ("far", false, 0, 3)
+    );
     let heard = heard.lock().unwrap();
     let keys: Vec<&str> = (heard.iter())
         .map(|message| {
@@ -365,9 +368,8 @@ fn where_only_public_addresses_are_asked_nobody_else_hears_of_it() {
     let port = address.rsplit_once(':').unwrap().1.to_owned();
     for address in [address, format!("http://localhost:{port}")] {
         let contest = play_at(&address, true);
-        let seat = &contest.result.scores[0];
-        expect!["can't be reached: its address isn't a public one"]
-            .assert_eq(&seat.tainted_detail.clone().unwrap_or_default());
+        let seat = &contest.result.seats[0];
+        expect!["can't be reached: its address isn't a public one"].assert_eq(&seat.detail.clone().unwrap_or_default());
     }
     assert!(heard.lock().unwrap().is_empty());
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode};
+use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
 use crate::challenge::{ChallengeType, OptionsError};
 use crate::operator_game::{self, ChallengeGame};
-use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat};
+use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat, Seed};
 
 /// More actions than any agent needs in one epoch; what comes after them isn't looked at.
 pub const MAX_ACTIONS: usize = 4096;
@@ -87,6 +87,14 @@ pub struct GameType {
 }
 
 impl GameType {
+    /// The seat that is named first in a game with this seed: that of White, or else the first.
+    pub fn first_seat(&'static self, options: &Map<String, Value>, seed: &Seed, seats: usize) -> usize {
+        let setup = Setup { agents: agent_ids(seed, seats), seed: seed.clone() };
+        let game = self.start(options, setup).ok();
+        let is_white = |seat: &usize| game.as_ref().is_some_and(|game| game.side(Seat(*seat)) == Some("WHITE"));
+        (0..seats).find(is_white).unwrap_or(0)
+    }
+
     /// The entry of a game.
     pub const fn of<G: Game>() -> GameType {
         GameType {

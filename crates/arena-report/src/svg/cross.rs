@@ -1,6 +1,6 @@
 //! The cross table as a picture: who did how against whom, as a number and as a colour.
 
-use arena_match::tournament::Record;
+use arena_tournament::Record;
 use arena_tournament::{cross_table, standings};
 use plotters::prelude::{Color, Rectangle};
 use plotters::style::text_anchor::HPos;

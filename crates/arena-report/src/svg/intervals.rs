@@ -1,6 +1,6 @@
 //! Ratings as dots with whiskers: how strong each agent is, and how sure that is.
 
-use arena_match::tournament::Record;
+use arena_tournament::Record;
 use arena_tournament::standings;
 use plotters::prelude::{ChartBuilder, Circle, Color};
 use plotters::style::text_anchor::HPos;

@@ -1,6 +1,6 @@
 //! How a tournament went: each agent's points as games came in.
 
-use arena_match::tournament::Record;
+use arena_tournament::Record;
 use plotters::prelude::ChartBuilder;
 use plotters::style::text_anchor::HPos;
 

@@ -2,9 +2,9 @@
 
 pub(crate) mod matches;
 
-use arena_match::tournament::Record;
 use arena_model::{Seed, TimeLimits};
-use arena_tournament::Format;
+use arena_runner::read_pgn;
+use arena_tournament::{Format, GameLine, Record};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -487,13 +487,7 @@ impl Form {
             Form::Markdown => Ok(arena_report::markdown(record)),
             Form::Html => Ok(arena_report::html(record)),
             Form::Pgn => {
-                let replay = |game: &arena_match::tournament::GameLine| match std::fs::read(
-                    tournaments.replay_path(facts.id, game.fixture),
-                ) {
-                    Ok(replay) => Ok(Some(replay)),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                    Err(error) => Err(arena_match::ReplayError::Read(error)),
-                };
+                let replay = |game: &GameLine| read_pgn(&tournaments.replay_path(facts.id, game.number));
                 let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
                 let texts = games.map(|game| {
                     if let Some(missing) = game.missing {

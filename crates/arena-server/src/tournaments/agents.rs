@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use arena_match::archive::{UnpackError, Unpacked};
-use arena_match::tournament::Entrant;
 use arena_match::{Agent, Channel, is_public};
 use arena_model::Timestamp;
+use arena_tournament::Entrant;
 use axum::http::Uri;
 use sha2::{Digest, Sha256};
 
@@ -151,7 +151,7 @@ pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Ent
         Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| gone())?,
     };
     name.clone_into(&mut agent.name);
-    let mut entrant = Entrant::of(&agent, &PathBuf::new()).map_err(|_| gone())?;
+    let mut entrant = arena_runner::enter(&agent, &PathBuf::new()).map_err(|_| gone())?;
     // What it is called where results are told.
     entrant.path = facts.id.to_string();
     entrant.version.clone_from(&facts.version);

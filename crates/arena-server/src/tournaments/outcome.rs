@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arena_match::tournament::Record;
 use arena_report::{Interval, Ratings};
+use arena_tournament::Record;
 
 use super::{Refusal, TournamentId, Tournaments};
 
@@ -22,17 +22,17 @@ impl Outcome {
             (0..record.plan.agents.len()).map(|agent| (record.name(agent), agent)).collect();
         let mut against: BTreeMap<(usize, usize), [u32; 3]> = BTreeMap::new();
         let mut games = vec![0_u32; record.plan.agents.len()];
-        for game in record.games().filter(|game| !game.outcome.is_void()) {
-            let seats: Vec<usize> = game.agents.iter().filter_map(|name| numbers.get(name.as_str()).copied()).collect();
+        for result in record.games().map(|game| &game.result).filter(|result| !result.outcome.is_void()) {
+            let seats: Vec<usize> = result.names().into_iter().filter_map(|name| numbers.get(name).copied()).collect();
             for (seat, agent) in seats.iter().enumerate() {
                 games[*agent] += 1;
                 for (other, opponent) in seats.iter().enumerate().filter(|(other, _)| *other != seat) {
-                    let result = match game.ranks[seat].cmp(&game.ranks[other]) {
+                    let compared = match result.seats[seat].rank.cmp(&result.seats[other].rank) {
                         std::cmp::Ordering::Less => 0,
                         std::cmp::Ordering::Equal => 1,
                         std::cmp::Ordering::Greater => 2,
                     };
-                    against.entry((*agent, *opponent)).or_default()[result] += 1;
+                    against.entry((*agent, *opponent)).or_default()[compared] += 1;
                 }
             }
         }

@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arena_match::SandboxMode;
-use arena_match::tournament::Plan;
 use arena_model::{GameType, Seed, TimeLimits, Timestamp};
-use arena_tournament::{Format, Shape};
+use arena_tournament::{Format, Plan, Shape};
 use serde_json::{Map, Value};
 
 use super::agents;

@@ -1,18 +1,17 @@
 //! The thread that plays tournaments, one after another. Matches are on threads of their own below it, none on the runtime's.
 
 use std::convert::Infallible;
-use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use arena_match::tournament::{Ended, How, Journal, PlayError, play};
-use arena_match::{Contest, cores, logs};
+use arena_match::cores;
+use arena_runner::{Ended, Journal, causes};
+use arena_runner::{Executor, LocalExecutor, RunError};
 
 use super::facts::Ending;
 use super::id::TournamentId;
@@ -145,10 +144,15 @@ impl Shared {
             return failed(&format_args!("the files of {} aren't what they were", changed.join(" and ")));
         }
         let (concurrency, cores) = (self.settings.concurrency.get().into(), cores());
-        let how =
-            How { launcher: &self.launcher, concurrency, cores: &cores, stop: &calls.end, called_off: &calls.end };
-        let keep = |contest: &Contest, replay: &Path| keep(contest, replay, self.settings.replay_bytes);
-        let told = |journal: &Journal, _| -> Result<(), Infallible> {
+        let executor = LocalExecutor {
+            launcher: &self.launcher,
+            concurrency,
+            cores: &cores,
+            replay_bytes: self.settings.replay_bytes,
+            stop: &calls.end,
+            called_off: &calls.end,
+        };
+        let on_event = |journal: &Journal, _| -> Result<(), Infallible> {
             let schedule = &journal.record().schedule;
             if let Some(entry) = self.state.lock().tournaments.get_mut(&id) {
                 (entry.games_played, entry.games) = (schedule.games_played(), schedule.games());
@@ -164,7 +168,7 @@ impl Shared {
                     calls.end.store(true, Ordering::Relaxed);
                 }
             });
-            let played = play(&mut journal, &how, keep, told);
+            let played = executor.play(&mut journal, on_event);
             drop(done);
             played
         });
@@ -176,32 +180,8 @@ impl Shared {
                 failed(&format_args!("it took longer than {seconds} s (tournaments.max_seconds)"))
             }
             Ok(Ended::Stopped) => None,
-            Err(PlayError::Match { number, source }) => failed(&format_args!("game {number}: {}", causes(&source))),
+            Err(RunError::Match { number, source }) => failed(&format_args!("game {number}: {}", causes(&source))),
             Err(error) => failed(&error),
         }
     }
-}
-
-/// A sentence with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        // Some say their cause themselves.
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text += &format!(": {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
-}
-
-/// Keeps what owners should know of a match beside its replay; and no replay that is too large.
-fn keep(contest: &Contest, replay: &Path, most: u64) -> io::Result<()> {
-    logs::write(replay, contest).map_err(|(_, error)| error)?;
-    if fs::metadata(replay)?.len() > most {
-        fs::remove_file(replay)?;
-    }
-    Ok(())
 }

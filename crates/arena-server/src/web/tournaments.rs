@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arena_match::tournament::Record;
 use arena_report::{Picture, cross_table_picture, grid, number_of, progress_picture, ratings_picture, remarks};
+use arena_tournament::Record;
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
@@ -135,7 +135,7 @@ fn kept_agent(tournaments: &Tournaments, view: &TournamentView, name: &str) -> O
 /// How far each round is, and which games come next. Nothing is told of what they are dealt from.
 fn schedule(record: &Record) -> Markup {
     let mut rounds: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-    for fixture in record.schedule.fixtures() {
+    for fixture in record.schedule.pairings() {
         let (played, all) = rounds.entry(fixture.round).or_default();
         *all += 1;
         *played += usize::from(record.game(fixture.number).is_some());

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use arena_model::{Scoring, Seed, TimeLimits, Timestamp, Verdict};
+use arena_model::{MatchOutcome, MatchResult, Scoring, SeatResult, Seed, TimeLimits, Timestamp, Verdict};
 use arena_store::{
-    CommitError, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeat, Leagues, NewLeague,
-    NewLeagueAgent, SqliteStore, StoreError,
+    CommitError, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, Leagues, NewLeague, NewLeagueAgent,
+    SqliteStore, StoreError,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -41,10 +41,11 @@ fn facts(name: &str, sha256: &str) -> NewLeagueAgent {
 }
 
 fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
-    let seat = |(place, agent)| LeagueSeat {
+    let seat = |(place, agent)| SeatResult {
         agent,
         rank: place + 1,
         score: 0.1 + 0.2 - place as f64,
+        challenge_score: None,
         verdict: (place == 1).then_some(Verdict::Timeout),
         detail: (place == 1).then(|| "took \"long\"".to_owned()),
         faults: 3,
@@ -56,13 +57,20 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
         season: 1,
         meeting,
         leg,
-        seed: Seed::from_number(meeting),
-        epochs: 12,
-        termination: "TAINTED".to_owned(),
-        winner: "somebody".to_owned(),
         ended_at: Timestamp(5000),
-        took_ms: 123.456,
-        seats: agents.into_iter().enumerate().map(seat).collect(),
+        result: MatchResult {
+            seats: agents.into_iter().enumerate().map(seat).collect(),
+            outcome: MatchOutcome {
+                termination: "TAINTED".into(),
+                winner: "somebody".to_owned(),
+                result: None,
+                tainted_reason: Some(Verdict::Timeout),
+            },
+            seed: Seed::from_number(meeting),
+            epochs: 12,
+            moves: None,
+            took_ms: 123.456,
+        },
     }
 }
 
@@ -111,7 +119,7 @@ async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
     assert_eq!(leagues.find_last_meeting(league).await.expect("readable"), 2);
     assert_eq!(leagues.find("other").await.expect("readable"), None);
     // A game is kept once, whoever keeps it.
-    let a = kept[0].seats[0].agent;
+    let a = kept[0].result.seats[0].agent;
     let again = store.add_league_game(league, game(1, 2, [a, a])).await;
     assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
     assert_eq!(leagues.list_games(league, 1).await.expect("readable"), kept);

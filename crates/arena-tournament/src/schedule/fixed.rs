@@ -1,29 +1,51 @@
 //! Round robin and gauntlet: all games are known from the beginning.
 
-use super::Known;
-use crate::shape::{Format, Shape};
+use super::{Known, Scheduler};
+use crate::format::FormatInfo;
+use crate::shape::{Shape, choose};
 
-/// Lets all meet who are to meet, so often as there are rounds.
-pub fn meet_all(shape: &Shape, order: &[usize], known: &mut Known) {
-    let sets = match (shape.format, shape.seats) {
-        (Format::RoundRobin, 2) => circle(order),
-        (Format::RoundRobin, seats) => subsets(order, seats),
-        _ => {
-            let others: Vec<usize> = order.iter().copied().filter(|agent| *agent != 0).collect();
-            let mut sets = subsets(&others, shape.seats - 1);
-            for (number, set) in sets.iter_mut().enumerate() {
-                set.insert(0, 0);
-                // Only counts where a meeting is one game; then the first agent goes from seat to seat.
-                set.rotate_right(number % shape.seats);
-            }
-            sets
+pub const ROUND_ROBIN: FormatInfo = FormatInfo {
+    name: "round-robin",
+    help: "Everybody meets everybody",
+    rounds: "rounds",
+    is_adaptive: false,
+    is_of_pairs: false,
+    usual_rounds: |_| 1,
+    meetings: |shape| choose(shape.agents as u64, shape.seats as u64),
+    check: |_| Ok(()),
+    start: |shape, order| Box::new(Fixed(if shape.seats == 2 { circle(&order) } else { subsets(&order, shape.seats) })),
+};
+
+pub const GAUNTLET: FormatInfo = FormatInfo {
+    name: "gauntlet",
+    help: "The first agent meets all others",
+    meetings: |shape| choose((shape.agents as u64).checked_sub(1)?, (shape.seats as u64).checked_sub(1)?),
+    start: |shape, order| {
+        let others: Vec<usize> = order.into_iter().filter(|agent| *agent != 0).collect();
+        let mut sets = subsets(&others, shape.seats - 1);
+        for (number, set) in sets.iter_mut().enumerate() {
+            set.insert(0, 0);
+            // Only counts where a meeting is one game; then the first agent goes from seat to seat.
+            set.rotate_right(number % shape.seats);
         }
-    };
-    for round in 0..shape.rounds {
-        for set in &sets {
-            let mut set = set.clone();
-            set.rotate_left(round % shape.seats);
-            known.meet(round + 1, &set);
+        Box::new(Fixed(sets))
+    },
+    ..ROUND_ROBIN
+};
+
+/// The sets of agents that meet in each round, until they are scheduled.
+#[derive(Debug, Clone)]
+struct Fixed(Vec<Vec<usize>>);
+
+impl Scheduler for Fixed {
+    fn pair(&mut self, shape: &Shape, _: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
+        let sets = std::mem::take(&mut self.0);
+        for round in 0..shape.rounds {
+            for set in &sets {
+                let mut set = set.clone();
+                set.rotate_left(round % shape.seats);
+                known.meet(round + 1, &set);
+            }
         }
     }
 }

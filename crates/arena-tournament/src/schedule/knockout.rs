@@ -2,27 +2,36 @@
 
 use std::ops::Range;
 
-use super::{Known, halves};
+use super::{Known, Scheduler, halves};
+use crate::format::FormatInfo;
 use crate::shape::Shape;
 
 /// So many meetings more are played between equals. Two agents that do the same every time would otherwise never end.
 pub const MOST_TIE_BREAKS: usize = 3;
 
-/// What a knockout remembers beside its games.
+pub const KNOCKOUT: FormatInfo = FormatInfo {
+    name: "knockout",
+    help: "The loser is out",
+    rounds: "meetings a tie",
+    is_adaptive: false,
+    is_of_pairs: true,
+    usual_rounds: |_| 1,
+    meetings: |shape| (shape.agents as u64).checked_sub(1),
+    check: |_| Ok(()),
+    start: |_, order| {
+        Box::new(Knockout { places: order.len().next_power_of_two(), field: order, round: 0, ties: Vec::new() })
+    },
+};
+
+/// The state of a knockout beside its games.
 #[derive(Debug, Clone)]
-pub struct Knockout {
+struct Knockout {
     /// Who is left, as drawn. In each round the first meets the last, the second the last but one, and so on.
     field: Vec<usize>,
     /// How many the field would be if it were full, a power of two: the first go without an opponent.
     places: usize,
     round: usize,
     ties: Vec<Tie>,
-    /// How many meetings there were beyond those that are always played.
-    pub tie_breaks: usize,
-    /// How many rounds each agent has survived.
-    pub survived: Vec<usize>,
-    /// Who went on without having won, against whom, and in which round.
-    pub by_lot: Vec<(usize, usize, usize)>,
 }
 
 /// Two agents of whom one goes on.
@@ -35,53 +44,8 @@ struct Tie {
 }
 
 impl Knockout {
-    pub fn new(order: Vec<usize>) -> Knockout {
-        let (places, agents) = (order.len().next_power_of_two(), order.len());
-        Knockout {
-            field: order,
-            places,
-            round: 0,
-            ties: Vec::new(),
-            tie_breaks: 0,
-            survived: vec![0; agents],
-            by_lot: Vec::new(),
-        }
-    }
-
-    /// Adds the games that follow: tie-breaks, or the next round. None if there is a winner.
-    pub fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &mut Known) {
-        let mut goes_on = false;
-        let mut ties = std::mem::take(&mut self.ties);
-        for tie in ties.iter_mut().filter(|tie| tie.winner.is_none()) {
-            let [a, b] = tie.agents;
-            let points = |agent: usize| tie.points(agent, known, results);
-            tie.winner = match points(a).cmp(&points(b)) {
-                std::cmp::Ordering::Greater => Some(a),
-                std::cmp::Ordering::Less => Some(b),
-                std::cmp::Ordering::Equal if tie.meetings.len() < shape.rounds + MOST_TIE_BREAKS => {
-                    tie.meet(self.round, known);
-                    self.tie_breaks += 1;
-                    goes_on = true;
-                    None
-                }
-                std::cmp::Ordering::Equal => {
-                    self.by_lot.push((a, b, self.round));
-                    Some(a)
-                }
-            };
-        }
-        self.ties = ties;
-        if goes_on {
-            return;
-        }
-        self.close_round();
-        if self.field.len() > 1 {
-            self.open_round(shape, known);
-        }
-    }
-
     /// Those who have lost are out.
-    fn close_round(&mut self) {
+    fn close_round(&mut self, survived: &mut [usize]) {
         if self.round == 0 {
             return;
         }
@@ -101,7 +65,7 @@ impl Knockout {
         }
         field.truncate(half);
         for agent in &field {
-            self.survived[*agent] += 1;
+            survived[*agent] += 1;
         }
         self.field = field;
         self.places = half;
@@ -120,6 +84,40 @@ impl Knockout {
     }
 }
 
+impl Scheduler for Knockout {
+    /// Adds tie-breaks, or the next round. None if there is a winner.
+    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
+        let mut goes_on = false;
+        let mut ties = std::mem::take(&mut self.ties);
+        for tie in ties.iter_mut().filter(|tie| tie.winner.is_none()) {
+            let [a, b] = tie.agents;
+            let points = |agent: usize| tie.points(agent, known, results);
+            tie.winner = match points(a).cmp(&points(b)) {
+                std::cmp::Ordering::Greater => Some(a),
+                std::cmp::Ordering::Less => Some(b),
+                std::cmp::Ordering::Equal if tie.meetings.len() < shape.rounds + MOST_TIE_BREAKS => {
+                    tie.meet(self.round, known);
+                    known.tie_breaks += 1;
+                    goes_on = true;
+                    None
+                }
+                std::cmp::Ordering::Equal => {
+                    known.by_lot.push((a, b, self.round));
+                    Some(a)
+                }
+            };
+        }
+        self.ties = ties;
+        if goes_on {
+            return;
+        }
+        self.close_round(known.survived.get_or_insert_with(|| vec![0; shape.agents]));
+        if self.field.len() > 1 {
+            self.open_round(shape, known);
+        }
+    }
+}
+
 impl Tie {
     /// Adds a meeting, in which the other one sits first than in the last.
     fn meet(&mut self, round: usize, known: &mut Known) {
@@ -133,7 +131,7 @@ impl Tie {
         let games = self.meetings.iter().flat_map(|meeting| meeting.clone());
         games
             .map(|game| {
-                let seat = known.fixtures[game].agents.iter().position(|other| *other == agent);
+                let seat = known.pairings[game].agents.iter().position(|other| *other == agent);
                 match (seat, &results[game]) {
                     (Some(seat), Some(ranks)) => halves(ranks, seat),
                     _ => 0,

@@ -2,18 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use super::{Known, halves};
+use super::{Known, Scheduler, halves};
+use crate::format::FormatInfo;
 use crate::matching::Matching;
 use crate::shape::Shape;
 
-/// What a Swiss remembers beside its games.
+pub const SWISS: FormatInfo = FormatInfo {
+    name: "swiss",
+    help: "Agents of about equal points meet, nobody twice if that can be helped",
+    rounds: "rounds",
+    is_adaptive: false,
+    is_of_pairs: true,
+    // A Swiss of fewer couldn't tell its winner.
+    usual_rounds: |agents| agents.max(2).next_power_of_two().trailing_zeros() as usize,
+    meetings: |shape| Some(shape.agents as u64 / 2),
+    check: |_| Ok(()),
+    start: |_, order| Box::new(Swiss { order, round: 0 }),
+};
+
+/// The state of a Swiss beside its games.
 #[derive(Debug, Clone)]
-pub struct Swiss {
+struct Swiss {
     /// The agents as drawn: what decides among equals.
     order: Vec<usize>,
     round: usize,
-    /// How often each agent went without an opponent.
-    pub byes: Vec<usize>,
 }
 
 /// The agents before a round.
@@ -25,32 +37,26 @@ struct Field<'a> {
     met: &'a BTreeMap<(usize, usize), usize>,
 }
 
-impl Swiss {
-    pub fn new(order: Vec<usize>) -> Swiss {
-        let byes = vec![0; order.len()];
-        Swiss { order, round: 0, byes }
-    }
-
-    /// Adds the games of the next round, if there is one.
-    pub fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], known: &mut Known) {
+impl Scheduler for Swiss {
+    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
         if self.round == shape.rounds {
             return;
         }
         self.round += 1;
         let mut met: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-        let mut points: Vec<u64> = self.byes.iter().map(|byes| (byes * shape.games_a_meeting() * 2) as u64).collect();
+        let mut points: Vec<u64> = known.byes.iter().map(|byes| (byes * shape.games_a_meeting() * 2) as u64).collect();
         // How often each agent sat first, less how often it sat second.
         let mut firsts = vec![0i64; shape.agents];
         let mut last_meeting = 0;
-        for (fixture, ranks) in known.fixtures.iter().zip(results) {
-            let (a, b) = (fixture.agents[0], fixture.agents[1]);
+        for (pairing, ranks) in known.pairings.iter().zip(results) {
+            let (a, b) = (pairing.agents[0], pairing.agents[1]);
             for (seat, ranks) in ranks.iter().flat_map(|ranks| [(0, ranks), (1, ranks)]) {
-                points[fixture.agents[seat]] += halves(ranks, seat);
+                points[pairing.agents[seat]] += halves(ranks, seat);
             }
             firsts[a] += 1;
             firsts[b] -= 1;
-            if fixture.meeting != last_meeting {
-                last_meeting = fixture.meeting;
+            if pairing.meeting != last_meeting {
+                last_meeting = pairing.meeting;
                 *met.entry((a.min(b), a.max(b))).or_default() += 1;
             }
         }
@@ -58,9 +64,9 @@ impl Swiss {
         let mut agents = self.order.clone();
         agents.sort_by_key(|agent| std::cmp::Reverse(points[*agent]));
         let field = Field { agents, halves: points, met: &met };
-        let (bye, pairs) = field.pair(&self.byes);
+        let (bye, pairs) = field.pair(&known.byes);
         if let Some(agent) = bye {
-            self.byes[agent] += 1;
+            known.byes[agent] += 1;
         }
         for (a, b) in pairs {
             let pair = if firsts[a] > firsts[b] { [b, a] } else { [a, b] };

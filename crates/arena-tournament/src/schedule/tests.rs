@@ -9,6 +9,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
+use crate::Format;
 use crate::{cross_table, results, standings};
 
 fn shape(format: Format, agents: usize, rounds: usize, seats: usize, paired: bool, seed: u64) -> Shape {
@@ -21,9 +22,9 @@ fn sprt(elo: f64) -> Stop {
 }
 
 /// The result of a game, which depends on nothing but its number and `luck`. Draws are frequent.
-fn result(fixture: &Fixture, luck: u64) -> Vec<usize> {
-    let mut rng = Seed::from_number(luck).rng(&format!("game {}", fixture.number));
-    let scores: Vec<u64> = fixture.agents.iter().map(|_| rng.below(3)).collect();
+fn result(pairing: &Pairing, luck: u64) -> Vec<usize> {
+    let mut rng = Seed::from_number(luck).rng(&format!("game {}", pairing.number));
+    let scores: Vec<u64> = pairing.agents.iter().map(|_| rng.below(3)).collect();
     scores.iter().map(|score| 1 + scores.iter().filter(|other| *other > score).count()).collect()
 }
 
@@ -32,9 +33,9 @@ fn play(shape: &Shape, luck: u64, order: u64) -> Schedule {
     let mut schedule = Schedule::new(shape.clone()).unwrap();
     let mut rng: SeedRng = Seed::from_number(order).rng("order");
     while !schedule.is_complete() {
-        let pending: Vec<Fixture> = schedule.pending().cloned().collect();
-        let fixture = &pending[rng.below(pending.len() as u64) as usize];
-        schedule.record(fixture.number, &result(fixture, luck)).unwrap();
+        let pending: Vec<Pairing> = schedule.pending().cloned().collect();
+        let pairing = &pending[rng.below(pending.len() as u64) as usize];
+        schedule.record(pairing.number, &result(pairing, luck)).unwrap();
     }
     assert!(schedule.pending().next().is_none());
     schedule
@@ -43,8 +44,8 @@ fn play(shape: &Shape, luck: u64, order: u64) -> Schedule {
 /// How often each set of agents met in how many games.
 fn sets(schedule: &Schedule) -> BTreeMap<BTreeSet<usize>, usize> {
     let mut sets = BTreeMap::new();
-    for fixture in schedule.fixtures() {
-        *sets.entry(fixture.agents.iter().copied().collect()).or_default() += 1;
+    for pairing in schedule.pairings() {
+        *sets.entry(pairing.agents.iter().copied().collect()).or_default() += 1;
     }
     sets
 }
@@ -52,8 +53,8 @@ fn sets(schedule: &Schedule) -> BTreeMap<BTreeSet<usize>, usize> {
 /// How often each agent sat on each seat.
 fn seats(schedule: &Schedule) -> Vec<Vec<usize>> {
     let mut seats = vec![vec![0; schedule.shape().seats]; schedule.shape().agents];
-    for fixture in schedule.fixtures() {
-        for (seat, agent) in fixture.agents.iter().enumerate() {
+    for pairing in schedule.pairings() {
+        for (seat, agent) in pairing.agents.iter().enumerate() {
             seats[*agent][seat] += 1;
         }
     }
@@ -67,16 +68,16 @@ fn is_balanced(counts: &[usize], by: usize) -> bool {
 /// What is true of all schedules.
 fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
     let shape = schedule.shape();
-    for (number, fixture) in (1..).zip(schedule.fixtures()) {
-        prop_assert_eq!(fixture.number, number);
-        let different: BTreeSet<usize> = fixture.agents.iter().copied().collect();
+    for (number, pairing) in (1..).zip(schedule.pairings()) {
+        prop_assert_eq!(pairing.number, number);
+        let different: BTreeSet<usize> = pairing.agents.iter().copied().collect();
         prop_assert_eq!(different.len(), shape.seats, "somebody plays itself");
-        prop_assert!(fixture.agents.iter().all(|agent| *agent < shape.agents));
+        prop_assert!(pairing.agents.iter().all(|agent| *agent < shape.agents));
     }
-    prop_assert_eq!(schedule.games(), schedule.fixtures().len());
-    let mut by_meeting: BTreeMap<usize, Vec<&Fixture>> = BTreeMap::new();
-    for fixture in schedule.fixtures() {
-        by_meeting.entry(fixture.meeting).or_default().push(fixture);
+    prop_assert_eq!(schedule.games(), schedule.pairings().len());
+    let mut by_meeting: BTreeMap<u64, Vec<&Pairing>> = BTreeMap::new();
+    for pairing in schedule.pairings() {
+        by_meeting.entry(pairing.meeting).or_default().push(pairing);
     }
     let seeds: BTreeSet<String> = by_meeting.values().map(|games| games[0].seed.reveal()).collect();
     prop_assert_eq!(seeds.len(), by_meeting.len(), "two meetings share a seed");
@@ -91,7 +92,7 @@ fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
     // Every point that is won is lost by somebody.
     let lines = standings(schedule);
     let games: u64 = lines.iter().map(|line| line.games).sum();
-    prop_assert_eq!(games, (schedule.fixtures().len() * shape.seats) as u64);
+    prop_assert_eq!(games, (schedule.pairings().len() * shape.seats) as u64);
     let byes: u64 = lines.iter().map(|line| line.byes * shape.games_a_meeting() as u64).sum();
     let points: f64 = lines.iter().map(|line| line.points).sum();
     prop_assert!((points - byes as f64 - games as f64 / 2.0).abs() < 1e-9);
@@ -165,9 +166,9 @@ proptest! {
         let mut met: BTreeSet<(usize, usize)> = BTreeSet::new();
         let mut byes = vec![0; agents];
         for round in 1..=rounds {
-            let pairs: BTreeSet<(usize, usize)> = schedule.fixtures().iter()
-                .filter(|fixture| fixture.round == round)
-                .map(|fixture| (*fixture.agents.iter().min().unwrap(), *fixture.agents.iter().max().unwrap()))
+            let pairs: BTreeSet<(usize, usize)> = schedule.pairings().iter()
+                .filter(|pairing| pairing.round == round)
+                .map(|pairing| (*pairing.agents.iter().min().unwrap(), *pairing.agents.iter().max().unwrap()))
                 .collect();
             let paired_up: Vec<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
             let different: BTreeSet<usize> = paired_up.iter().copied().collect();
@@ -205,8 +206,8 @@ proptest! {
         prop_assert!((1..=all).all(|round| reached(round) == 1 << (all - round)), "{:?}", survived);
         prop_assert_eq!(standings(&schedule)[0].survived, Some(all));
         prop_assert_eq!(standings(&schedule).iter().filter(|line| line.rank == 1).count(), 1);
-        for fixture in schedule.fixtures() {
-            prop_assert!(fixture.agents.iter().all(|agent| survived[*agent] + 1 >= fixture.round));
+        for pairing in schedule.pairings() {
+            prop_assert!(pairing.agents.iter().all(|agent| survived[*agent] + 1 >= pairing.round));
         }
     }
 
@@ -222,12 +223,12 @@ proptest! {
         let rounds = if format == Format::Adaptive { rounds * agents } else { rounds };
         let shape = shape(format, agents, rounds, 2, paired, seed);
         let (a, b) = (play(&shape, seed, orders.0), play(&shape, seed, orders.1));
-        prop_assert_eq!(a.fixtures(), b.fixtures());
+        prop_assert_eq!(a.pairings(), b.pairings());
         prop_assert_eq!(standings(&a), standings(&b));
         // Equal seeds, equal schedules; and another seed draws another order, if there is one.
         let other = Shape { seed: Seed::from_number(seed ^ 1), ..shape };
         let c = play(&other, seed, orders.0);
-        prop_assert_ne!(a.fixtures(), c.fixtures());
+        prop_assert_ne!(a.pairings(), c.pairings());
     }
 
     #[test]
@@ -238,16 +239,16 @@ proptest! {
         seed: u64,
     ) {
         let mut shape = shape(Format::Adaptive, agents, 1, seats_each, paired, seed);
-        shape.rounds = shape.opening_meetings() + more;
+        shape.rounds = adaptive::opening_meetings(&shape) + more;
         let schedule = play(&shape, seed, seed);
         check_all(&schedule)?;
         prop_assert_eq!(schedule.games_played(), shape.rounds * shape.games_a_meeting());
-        let opening: Vec<_> = schedule.fixtures().iter().filter(|fixture| fixture.round == 1).collect();
+        let opening: Vec<_> = schedule.pairings().iter().filter(|pairing| pairing.round == 1).collect();
         let mut connected = BTreeSet::from([opening[0].agents[0]]);
         for _ in 0..agents {
-            for fixture in &opening {
-                if fixture.agents.iter().any(|agent| connected.contains(agent)) {
-                    connected.extend(&fixture.agents);
+            for pairing in &opening {
+                if pairing.agents.iter().any(|agent| connected.contains(agent)) {
+                    connected.extend(&pairing.agents);
                 }
             }
         }
@@ -282,14 +283,14 @@ proptest! {
         shape.stop = Some(sprt(elo));
         // One by one, and the same with several games beside each other, which end in any order.
         let mut first = Schedule::new(shape.clone()).unwrap();
-        for fixture in first.fixtures().to_vec() {
+        for pairing in first.pairings().to_vec() {
             if !first.is_complete() {
-                first.record(fixture.number, &result(&fixture, seed)).unwrap();
+                first.record(pairing.number, &result(&pairing, seed)).unwrap();
             }
         }
         let mut second = Schedule::new(shape.clone()).unwrap();
         let mut rng: SeedRng = Seed::from_number(seed).rng("order");
-        let mut begun: Vec<Fixture> = Vec::new();
+        let mut begun: Vec<Pairing> = Vec::new();
         let mut rest = second.pending().cloned().collect::<Vec<_>>().into_iter();
         loop {
             while begun.len() < beside && !second.is_complete() {
@@ -299,8 +300,8 @@ proptest! {
             if begun.is_empty() {
                 break;
             }
-            let fixture = begun.swap_remove(rng.below(begun.len() as u64) as usize);
-            second.record(fixture.number, &result(&fixture, seed)).unwrap();
+            let pairing = begun.swap_remove(rng.below(begun.len() as u64) as usize);
+            second.record(pairing.number, &result(&pairing, seed)).unwrap();
         }
         let played: Vec<_> = second.played().collect();
         prop_assert_eq!(&first.played().collect::<Vec<_>>(), &played);
@@ -332,8 +333,8 @@ fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], exp
     let mut told = String::new();
     loop {
         let next = schedule.pending().next().cloned();
-        let Some(fixture) = next else { break };
-        let (a, b) = (fixture.agents[0], fixture.agents[1]);
+        let Some(pairing) = next else { break };
+        let (a, b) = (pairing.agents[0], pairing.agents[1]);
         let ranks = match a < b {
             _ if draws.contains(&[a.min(b), a.max(b)]) => [1, 1],
             true => [1, 2],
@@ -341,10 +342,10 @@ fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], exp
         };
         told += &format!(
             "{}: {a} {} {b}\n",
-            fixture.round,
+            pairing.round,
             ["draws with", "beats", "loses to"][if ranks == [1, 1] { 0 } else { ranks[0] }]
         );
-        schedule.record(fixture.number, &ranks).unwrap();
+        schedule.record(pairing.number, &ranks).unwrap();
     }
     for line in standings(&schedule) {
         told += &format!("{}. {}: {} of {}", line.rank, line.agent, line.points, line.games);
@@ -411,14 +412,14 @@ fn an_adaptive_tournament_by_hand() {
 }
 
 /// Plays an adaptive tournament of single games in which `ranks` says who wins, and tells how many games each agent had.
-fn games_of_each(agents: usize, margin: Option<f64>, ranks: impl Fn(&Fixture) -> [usize; 2]) -> (Vec<u64>, Schedule) {
+fn games_of_each(agents: usize, margin: Option<f64>, ranks: impl Fn(&Pairing) -> [usize; 2]) -> (Vec<u64>, Schedule) {
     let rounds = 100 * agents;
     let stop = margin.map(Stop::Margin);
     let shape = Shape { stop, ..shape(Format::Adaptive, agents, rounds, 2, false, 1) };
     let mut schedule = Schedule::new(shape).unwrap();
     while !schedule.is_complete() {
-        for fixture in schedule.pending().cloned().collect::<Vec<_>>() {
-            schedule.record(fixture.number, &ranks(&fixture)).unwrap();
+        for pairing in schedule.pending().cloned().collect::<Vec<_>>() {
+            schedule.record(pairing.number, &ranks(&pairing)).unwrap();
         }
     }
     let mut games: Vec<(usize, u64)> = standings(&schedule).iter().map(|line| (line.agent, line.games)).collect();
@@ -429,10 +430,10 @@ fn games_of_each(agents: usize, margin: Option<f64>, ranks: impl Fn(&Fixture) ->
 // Nothing that it does will ever bound its rating, and all games together wouldn't be enough.
 #[test]
 fn an_agent_that_loses_all_its_games_does_not_take_those_of_the_others() {
-    let ranks = |fixture: &Fixture| match fixture.agents[..] {
+    let ranks = |pairing: &Pairing| match pairing.agents[..] {
         [0, _] => [2, 1],
         [_, 0] => [1, 2],
-        _ if fixture.number.is_multiple_of(2) => [1, 2],
+        _ if pairing.number.is_multiple_of(2) => [1, 2],
         _ => [2, 1],
     };
     let (games, schedule) = games_of_each(5, None, ranks);
@@ -489,7 +490,7 @@ fn results_that_do_not_belong_are_refused() {
 fn hundreds_of_agents_are_paired_in_time() {
     let shape = shape(Format::Swiss, 301, 9, 2, true, 1);
     let schedule = play(&shape, 1, 1);
-    assert_eq!(schedule.fixtures().len(), 9 * 300);
+    assert_eq!(schedule.pairings().len(), 9 * 300);
 }
 
 // A tournament of any format comes to its end although each third game is void, and such games count for no agent.
@@ -553,10 +554,10 @@ fn games_that_repeat_earlier_ones_decide_no_test_and_narrow_no_interval() {
         let mut schedule = Schedule::new(shape.clone()).unwrap();
         loop {
             let next = schedule.pending().next().cloned();
-            let Some(fixture) = next else { break };
-            let ranks = if fixture.agents[0] == 0 { [1, 2] } else { [2, 1] };
-            let moves = moves(fixture.number);
-            schedule.record_moves(fixture.number, &ranks, moves.as_deref().map(|moves| (0, moves))).unwrap();
+            let Some(pairing) = next else { break };
+            let ranks = if pairing.agents[0] == 0 { [1, 2] } else { [2, 1] };
+            let moves = moves(pairing.number);
+            schedule.record_moves(pairing.number, &ranks, moves.as_deref().map(|moves| (0, moves))).unwrap();
         }
         schedule
     };
@@ -574,7 +575,7 @@ fn games_that_repeat_earlier_ones_decide_no_test_and_narrow_no_interval() {
     assert_eq!((results.len(), results.repeats()), (100, 98));
     // White's seat is drawn: the same moves by the same agents repeat each other on either seat.
     let mut sides = Schedule::new(Shape { stop: None, rounds: 1, ..shape }).unwrap();
-    let agents: Vec<Vec<usize>> = sides.fixtures().iter().map(|fixture| fixture.agents.clone()).collect();
+    let agents: Vec<Vec<usize>> = sides.pairings().iter().map(|pairing| pairing.agents.clone()).collect();
     assert_eq!(agents[0], [agents[1][1], agents[1][0]]);
     sides.record_moves(1, &[1, 2], Some((0, "same"))).unwrap();
     sides.record_moves(2, &[2, 1], Some((1, "same"))).unwrap();

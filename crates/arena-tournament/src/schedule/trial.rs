@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use arena_ratings::{Scores, Sprt, SprtState, SprtVerdict};
 
-use super::{Fixture, Moves, halves};
+use super::{Moves, Pairing, halves};
 
 /// How a test of the first agent against the second stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,16 +30,16 @@ impl Trial {
 
     /// Judges the meetings that are complete, one by one, up to the first that isn't or that decides the test. So it doesn't matter
     /// in which order games end. A meeting all of whose games repeat earlier ones tells nothing new and isn't counted.
-    pub(super) fn judge(&mut self, fixtures: &[Fixture], results: &[Option<Vec<usize>>], moves: &[Option<Moves>]) {
+    pub(super) fn judge(&mut self, pairings: &[Pairing], results: &[Option<Vec<usize>>], moves: &[Option<Moves>]) {
         let a_meeting = match self.scores {
             Scores::Trinomial(_) => 1,
             Scores::Pentanomial(_) => 2,
         };
         while !self.is_decided() {
             let meeting = self.judged..self.judged + a_meeting;
-            let (Some(fixtures), Some(results)) = (fixtures.get(meeting.clone()), results.get(meeting)) else { return };
-            let sum = fixtures.iter().zip(results).try_fold(0, |sum, (fixture, ranks)| match ranks {
-                Some(ranks) => ControlFlow::Continue(sum + halves(ranks, usize::from(fixture.agents[0] != 0))),
+            let (Some(pairings), Some(results)) = (pairings.get(meeting.clone()), results.get(meeting)) else { return };
+            let sum = pairings.iter().zip(results).try_fold(0, |sum, (pairing, ranks)| match ranks {
+                Some(ranks) => ControlFlow::Continue(sum + halves(ranks, usize::from(pairing.agents[0] != 0))),
                 None => ControlFlow::Break(()),
             });
             let ControlFlow::Continue(half_points) = sum else { return };

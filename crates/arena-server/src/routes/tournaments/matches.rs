@@ -1,6 +1,7 @@
 //! `/api/tournaments/{id}/matches`: what came of each match, its replay, and what the owners of agents should know of it.
 
-use arena_match::tournament::{GameLine, Record};
+use arena_model::{MatchResult, SeatResult, Verdict};
+use arena_tournament::{GameLine, Record};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -63,23 +64,24 @@ pub(crate) struct MatchView {
 impl MatchView {
     pub(crate) fn of(tournaments: &Tournaments, look: &Look, game: &GameLine) -> MatchView {
         let is_over = look.entry.facts.ended.is_some();
-        let told = |detail: &Option<String>| detail.as_ref().map(|detail| tournaments.redacted(detail).into_owned());
+        let MatchResult { seats, outcome, seed, epochs, took_ms, .. } = &game.result;
+        let detail = |seat: &SeatResult| seat.detail.as_ref().map(|text| tournaments.redacted(text).into_owned());
         MatchView {
-            number: game.fixture,
+            number: game.number,
             round: game.round,
-            agents: game.agents.clone(),
-            ranks: game.ranks.clone(),
-            scores: game.scores.clone(),
-            verdicts: game.verdicts.iter().map(|verdict| verdict.map(|verdict| verdict.name())).collect(),
-            details: game.details.iter().map(told).collect(),
-            faults: game.faults.clone(),
-            epochs: game.epochs,
-            termination: game.outcome.termination.to_string(),
-            is_void: game.outcome.is_void(),
-            took_ms: game.time.took_ms,
-            waited_ms: game.time.waited_ms.clone(),
-            longest_step_ms: game.time.longest_step_ms.clone(),
-            seed: is_over.then(|| game.seed.clone()),
+            agents: seats.iter().map(|seat| seat.agent.clone()).collect(),
+            ranks: game.result.ranks(),
+            scores: game.result.scores(),
+            verdicts: seats.iter().map(|seat| seat.verdict.map(Verdict::name)).collect(),
+            details: seats.iter().map(detail).collect(),
+            faults: seats.iter().map(|seat| seat.faults).collect(),
+            epochs: *epochs,
+            termination: outcome.termination.to_string(),
+            is_void: outcome.is_void(),
+            took_ms: *took_ms,
+            waited_ms: seats.iter().map(|seat| seat.waited_ms).collect(),
+            longest_step_ms: seats.iter().map(|seat| seat.longest_step_ms).collect(),
+            seed: is_over.then(|| seed.reveal()),
         }
     }
 }
@@ -222,7 +224,7 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
 
 /// Who sat there in a match that was played.
 fn agent_at(look: &Look, record: &Record, number: usize, seat: usize) -> Option<crate::tournaments::AgentId> {
-    let name = record.game(number)?.agents.get(seat)?;
+    let name = &record.game(number)?.result.seats.get(seat)?.agent;
     look.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
 }
 
