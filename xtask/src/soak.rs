@@ -19,12 +19,12 @@ const LONG: [Long; 5] = [
     Long {
         name: "rules",
         variables: &[("ARENA_RULES_STATES", "200000")],
-        tests: &["-p", "arena-cli", "--test", "it", "rules::"],
+        tests: &["-p", "arena-cli", "--test", "program", "rules::"],
     },
     Long {
         name: "crash",
         variables: &[("ARENA_CRASH_ROUNDS", "100")],
-        tests: &["-p", "arena-cli", "--test", "it", "crash::"],
+        tests: &["-p", "arena-cli", "--test", "program", "crash::"],
     },
     Long {
         name: "faults",
@@ -32,7 +32,7 @@ const LONG: [Long; 5] = [
         tests: &["-p", "arena-cli", "--test", "cluster"],
     },
     // The commands of README and docs with the binary that users build.
-    Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "it", "docs::"] },
+    Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "program", "docs::"] },
     Long { name: "properties", variables: &[("PROPTEST_CASES", "10000")], tests: &["--workspace", "--lib"] },
 ];
 
