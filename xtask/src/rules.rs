@@ -27,7 +27,7 @@ const NEEDED: [&str; 10] = [
 /// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 8] = [
     &["arena-model", "arena-nats"],
-    &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store"],
+    &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store", "arena-wire"],
     &["arena-engine", "arena-tournament", "arena-web"],
     &["arena-match"],
     &["arena-fleet", "arena-report"],
@@ -37,7 +37,7 @@ const LAYERS: [&[&str]; 8] = [
 ];
 
 /// The crates that must stay pure: rules that anybody can run again and get the same bytes.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "arena-check",
     "arena-model",
     "arena-games",
@@ -46,6 +46,7 @@ const PURE: [&str; 8] = [
     "arena-report",
     "arena-tournament",
     "arena-web",
+    "arena-wire",
 ];
 
 /// What pure code has no use for, and why.
