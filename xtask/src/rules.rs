@@ -27,7 +27,7 @@ const NEEDED: [&str; 10] = [
 /// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 7] = [
     &["arena-model", "arena-nats"],
-    &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store"],
+    &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store", "arena-wire"],
     &["arena-engine", "arena-tournament", "arena-web"],
     &["arena-match", "arena-report"],
     &["arena-runner"],
@@ -36,7 +36,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The crates that must stay pure: rules that anybody can run again and get the same bytes.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "arena-check",
     "arena-model",
     "arena-games",
@@ -45,6 +45,7 @@ const PURE: [&str; 8] = [
     "arena-report",
     "arena-tournament",
     "arena-web",
+    "arena-wire",
 ];
 
 /// What pure code has no use for, and why.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use serde::Deserialize;
+use arena_wire::Messages;
 use serde_json::{Value, json};
 
 use super::matches;
@@ -108,23 +108,13 @@ fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
 
 /// How long a ply took in a game whose channel says so.
 fn pace(messages: &[u8]) -> anyhow::Result<Game> {
-    #[derive(Deserialize)]
-    struct Channel {
-        messages: Vec<Message>,
-    }
-    #[derive(Deserialize)]
-    struct Message {
-        from: String,
-        content: String,
-        timestamp: i64,
-    }
-    let Channel { messages } = serde_json::from_slice(messages).context("the channel isn't one")?;
+    let Messages { messages, .. } = serde_json::from_slice(messages).context("the channel isn't one")?;
     let mut begun = BTreeMap::new();
     for message in messages.iter().filter(|message| message.from == "operator") {
         let Ok(said) = serde_json::from_str::<Value>(&message.content) else { continue };
         ensure!(said["disqualified"].is_null(), "a bot that answers at once was disqualified: {}", message.content);
         if let Some(epoch) = said["world_state"]["epoch"].as_u64() {
-            begun.entry(epoch).or_insert(message.timestamp);
+            begun.entry(epoch).or_insert(message.timestamp.0);
         }
     }
     ensure!(messages.iter().any(|message| message.content.starts_with("Game ended.")), "a game didn't end");

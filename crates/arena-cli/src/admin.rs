@@ -6,12 +6,13 @@ use std::path::Path;
 
 use arena_match::OutputFile;
 use arena_server::{AdminToken, Settings};
+use arena_wire::{AuditEntry, AuditPage, Ban, Bans, Counted, Hidden, ImportReport, SkippedLine};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::args::{AdminArgs, AdminVerb, Global, SubjectArgs};
-use crate::client::{Answer, Arena, CallError, ExportError, Subject, is_loopback};
+use crate::args::{AdminArgs, AdminVerb, Global};
+use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, print, print_json, utc};
 
@@ -27,11 +28,11 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
             let Hidden { channel, index, content_sha256 } = hidden;
             format!("message {index} of {channel} is hidden; the SHA-256 of its content is {content_sha256}")
         }),
-        AdminVerb::Ban { subject, reason } => tell(arena.ban(of(&subject), &reason), style, |ban: Ban| {
-            format!("{} is banned: {}", ban.subject(), ban.reason)
-        }),
+        AdminVerb::Ban { subject, reason } => {
+            tell(arena.ban(&subject, &reason), style, |ban: Ban| format!("{} is banned: {}", banned(&ban), ban.reason))
+        }
         AdminVerb::Unban { subject } => {
-            tell(arena.lift_ban(of(&subject)), style, |_: Value| "the ban is lifted".to_owned())
+            tell(arena.lift_ban(&subject), style, |_: Value| "the ban is lifted".to_owned())
         }
         AdminVerb::Bans => tell(arena.bans(), style, bans),
         AdminVerb::Remove { session } => {
@@ -66,14 +67,6 @@ fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
     Ok(token.trim_end().to_owned())
 }
 
-fn of(subject: &SubjectArgs) -> Subject<'_> {
-    match subject {
-        SubjectArgs { user: Some(user), .. } => Subject::User(user),
-        SubjectArgs { key: Some(key), .. } => Subject::Key(key),
-        SubjectArgs { address, .. } => Subject::Address(address.as_deref().unwrap_or_default()),
-    }
-}
-
 /// Prints an answer as the server gave it, or else what `say` makes of it.
 fn tell<T: DeserializeOwned>(
     answer: Result<Answer, CallError>,
@@ -95,34 +88,10 @@ struct Profile {
     is_benchmark: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Hidden {
-    channel: String,
-    index: u64,
-    content_sha256: String,
-}
-
-#[derive(Deserialize)]
-struct Bans {
-    bans: Vec<Ban>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Ban {
-    user_id: Option<String>,
-    address: Option<String>,
-    reason: String,
-    at: i64,
-}
-
-impl Ban {
-    fn subject(&self) -> String {
-        match (&self.user_id, &self.address) {
-            (Some(user), _) => format!("user {user}"),
-            (None, address) => format!("address {}", address.as_deref().unwrap_or("unknown")),
-        }
+fn banned(ban: &Ban) -> String {
+    match (&ban.user_id, &ban.address) {
+        (Some(user), _) => format!("user {user}"),
+        (None, address) => format!("address {}", address.as_deref().unwrap_or("unknown")),
     }
 }
 
@@ -132,19 +101,12 @@ fn bans(Bans { bans }: Bans) -> String {
     }
     let mut table = Table::new(&["who", "since", "why"]);
     for ban in bans {
-        table.row([ban.subject(), utc(ban.at), ban.reason]);
+        table.row([banned(&ban), utc(ban.at.0), ban.reason]);
     }
     table.to_string()
 }
 
-#[derive(Deserialize)]
-struct Recomputed {
-    users: u64,
-    games: u64,
-    wrong: Vec<String>,
-}
-
-fn recomputed(Recomputed { users, games, wrong }: Recomputed) -> String {
+fn recomputed(Counted { users, games, wrong }: Counted) -> String {
     let counted = format!("the games of {users} users are counted anew, {games} in all");
     match wrong.len() {
         0 => format!("{counted}; their standings were right"),
@@ -152,51 +114,20 @@ fn recomputed(Recomputed { users, games, wrong }: Recomputed) -> String {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Imported {
-    users: u64,
-    sessions: u64,
-    messages: u64,
-    skipped: Vec<Skipped>,
-    skipped_total: u64,
-}
-
-#[derive(Deserialize)]
-struct Skipped {
-    line: u64,
-    reason: String,
-}
-
-fn imported(Imported { users, sessions, messages, skipped, skipped_total }: Imported) -> String {
+fn imported(ImportReport { users, sessions, messages, skipped, skipped_total }: ImportReport) -> String {
     let mut text =
         format!("taken: {users} users, {sessions} sessions, {messages} messages; not taken: {skipped_total}");
-    for Skipped { line, reason } in skipped {
+    for SkippedLine { line, reason } in skipped {
         text += &format!("\n  line {line}: {reason}");
     }
     text
 }
 
-#[derive(Deserialize)]
-struct Audit {
-    entries: Vec<Entry>,
-    total: u64,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    no: u64,
-    at: i64,
-    address: String,
-    action: String,
-    detail: Value,
-}
-
-fn audit(Audit { entries, total }: Audit) -> String {
+fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
     let mut table = Table::new(&["no", "when", "from", "what", "how"]);
     let shown = entries.len();
-    for Entry { no, at, address, action, detail } in entries {
-        table.row([no.to_string(), utc(at), address, action, detail.to_string()]);
+    for AuditEntry { no, at, address, action, detail } in entries {
+        table.row([no.to_string(), utc(at.0), address, action, detail.to_string()]);
     }
     format!("{}\n{shown} of {total}", table.right([0]))
 }

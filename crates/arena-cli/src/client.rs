@@ -5,7 +5,7 @@
 mod admin;
 mod stream;
 
-pub use admin::{ExportError, Subject};
+pub use admin::ExportError;
 pub use stream::Event;
 
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use arena_identity::{KeyPair, ProfileUpdate};
-use arena_model::{InviteCode, Timestamp};
+use arena_model::{InviteCode, Timestamp, hex};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::CertificateError;
 use serde::Deserialize;
@@ -259,8 +259,7 @@ impl Arena {
 
     /// Creates a session of the challenge type `name`.
     pub fn create(&self, name: &str, options: Option<&Map<String, Value>>) -> Result<Answer, CallError> {
-        let body = [("options", options.map(|options| Value::Object(options.clone())))];
-        self.post(&path(&["api", "challenges"], Some(name)), body)
+        self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options }))
     }
 
     /// The session of an invite that nobody has used yet.
@@ -271,20 +270,17 @@ impl Arena {
     /// Takes the seat of `invite`.
     pub fn join(&self, invite: &str, user_id: Option<&str>) -> Result<Answer, CallError> {
         // Who joins speaks as the invite, whoever else the caller may be.
-        self.seen_by(invite).post(
-            "/api/arena/join",
-            [("invite", Some(json!(invite))), ("userId", user_id.map(|user_id| json!(user_id)))],
-        )
+        self.seen_by(invite).post("/api/arena/join", json!({ "invite": invite, "userId": user_id }))
     }
 
     /// Takes the seat of `invite` as whoever holds a key. The answer holds a session key.
     pub fn join_signed(&self, invite: InviteCode, pair: &KeyPair, now: Timestamp) -> Result<Answer, CallError> {
-        let body = [
-            ("invite", Some(json!(invite.to_string()))),
-            ("publicKey", Some(json!(pair.public_key().as_hex()))),
-            ("signature", Some(json!(pair.sign_join(invite, now)))),
-            ("timestamp", Some(json!(now.0))),
-        ];
+        let body = json!({
+            "invite": invite.to_string(),
+            "publicKey": pair.public_key().as_hex(),
+            "signature": pair.sign_join(invite, now),
+            "timestamp": now,
+        });
         self.post("/api/arena/join", body)
     }
 
@@ -311,8 +307,8 @@ impl Arena {
 
     /// Changes the profile of `user_id`, or else of whoever speaks.
     pub fn update_user(&self, user_id: Option<&str>, update: ProfileUpdate<'_>) -> Result<Answer, CallError> {
-        let [username, model] = profile_fields(update);
-        self.post("/api/users", [("userId", user_id.map(|user_id| json!(user_id))), username, model])
+        let ProfileUpdate { username, model } = update;
+        self.post("/api/users", json!({ "userId": user_id, "username": username, "model": model }))
     }
 
     /// Changes the profile of whoever holds a key.
@@ -322,24 +318,19 @@ impl Arena {
         update: ProfileUpdate<'_>,
         now: Timestamp,
     ) -> Result<Answer, CallError> {
-        let [username, model] = profile_fields(update);
-        let body = [
-            ("publicKey", Some(json!(pair.public_key().as_hex()))),
-            ("signature", Some(json!(pair.sign_profile_update(&update, now)))),
-            ("timestamp", Some(json!(now.0))),
-            username,
-            model,
-        ];
+        let body = json!({
+            "publicKey": pair.public_key().as_hex(),
+            "signature": pair.sign_profile_update(&update, now),
+            "timestamp": now,
+            "username": update.username,
+            "model": update.model,
+        });
         self.post("/api/users", body)
     }
 
     /// Sends the operator of `session` an action.
     pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
-        let body = [
-            ("challengeId", Some(json!(session))),
-            ("messageType", Some(json!(method))),
-            ("content", Some(json!(content))),
-        ];
+        let body = json!({ "challengeId": session, "messageType": method, "content": content });
         self.post("/api/arena/message", body)
     }
 
@@ -356,8 +347,7 @@ impl Arena {
 
     /// Says `text` in the chat of `session`, to everybody or to one player.
     pub fn say(&self, session: &str, text: &str, to: Option<&str>) -> Result<Answer, CallError> {
-        let body = [("channel", Some(json!(session))), ("content", Some(json!(text))), ("to", to.map(|to| json!(to)))];
-        self.post("/api/chat/send", body)
+        self.post("/api/chat/send", json!({ "channel": session, "content": text, "to": to }))
     }
 
     /// Messages of a chat channel.
@@ -409,9 +399,12 @@ impl Arena {
         })
     }
 
-    /// A write. It carries a key of its own, so that sending it again after a lost answer doesn't do it twice.
-    fn post<const N: usize>(&self, path: &str, fields: [(&str, Option<Value>); N]) -> Result<Answer, CallError> {
-        self.post_all(path, fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect())
+    /// A write of those fields that aren't null. It carries a key of its own, so that sending it again after a lost answer doesn't do it
+    /// twice.
+    fn post(&self, path: &str, fields: Value) -> Result<Answer, CallError> {
+        let mut fields: Map<String, Value> = serde_json::from_value(fields).unwrap_or_default();
+        fields.retain(|_, value| !value.is_null());
+        self.post_all(path, fields)
     }
 
     fn post_all(&self, path: &str, mut body: Map<String, Value>) -> Result<Answer, CallError> {
@@ -635,11 +628,6 @@ fn rustls_error(error: &std::io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// What changes about a profile, as fields of a body.
-fn profile_fields(update: ProfileUpdate<'_>) -> [(&'static str, Option<Value>); 2] {
-    [("username", update.username.map(|text| json!(text))), ("model", update.model.map(|text| json!(text)))]
-}
-
 fn path(fixed: &[&str], name: Option<&str>) -> String {
     let name = name.map(|name| utf8_percent_encode(name, SEGMENT).to_string());
     fixed.iter().copied().chain(name.as_deref()).fold(String::new(), |path, segment| path + "/" + segment)
@@ -660,7 +648,7 @@ pub fn random_hex() -> Result<String, CallError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| CallError::Request(format!("the system gives no random numbers: {error}")))?;
-    Ok(bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}")))
+    Ok(hex::encode(&bytes))
 }
 
 #[cfg(test)]

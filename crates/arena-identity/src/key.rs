@@ -3,13 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use arena_model::{InviteCode, Timestamp, UserId};
+use arena_model::{InviteCode, Timestamp, UserId, hex};
 use ed25519_dalek::pkcs8::spki::der::SecretDocument;
 use ed25519_dalek::pkcs8::{DecodePrivateKey, EncodePrivateKey, EncodePublicKey, KeypairBytes, PublicKeyBytes};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
-use crate::hex;
 use crate::statement::{ProfileUpdate, bound_update_text, join_text};
 
 /// Length of an Ed25519 public key as SPKI DER (RFC 8410), in bytes.

@@ -3,7 +3,6 @@
 //! Everything here is pure: bytes in, verdicts out. Randomness and the time are arguments. Where keys are kept is the
 //! command line's, which session a key is for the server's, and what a player may do the rules' (`arena-model`).
 
-mod hex;
 mod key;
 mod proof;
 mod session_key;

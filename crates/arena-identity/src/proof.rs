@@ -1,10 +1,9 @@
 //! Proof that whoever holds a key wants something, as it comes over the wire.
 
-use arena_model::{InviteCode, Timestamp};
+use arena_model::{InviteCode, Timestamp, hex};
 use ed25519_dalek::Signature;
 use sha2::{Digest, Sha256};
 
-use crate::hex;
 use crate::key::{KeyError, PublicKey};
 use crate::statement::{ProfileUpdate, bound_update_text, join_text, update_text};
 

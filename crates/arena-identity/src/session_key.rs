@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use arena_model::{Seat, SessionId};
+use arena_model::{Seat, SessionId, hex};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::hex;
 use crate::statement::{owner_text, session_text};
 
 /// A text that can't be a session key.

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{InviteCode, Seat, SessionId, Timestamp};
+use arena_model::{InviteCode, Seat, SessionId, Timestamp, hex};
 use sha2::{Digest, Sha256};
-
-use crate::hex;
 
 /// What the holder of a key signs to take a seat.
 pub(crate) fn join_text(invite: InviteCode, at: Timestamp) -> String {

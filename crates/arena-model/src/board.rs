@@ -96,7 +96,7 @@ impl BoardTerms {
         if rules.is_empty() || rules.len() > 64 || !rules.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(BoardTermsError("the version of the rules must be 1 to 64 letters and digits"));
         }
-        if prompt.is_some_and(|prompt| hex::decode(prompt).is_none()) {
+        if prompt.is_some_and(|prompt| hex::decode_canonical(prompt).is_none()) {
             return Err(BoardTermsError("the hash of the prompt must be 64 hexadecimal digits"));
         }
         Ok(BoardTerms { rules: rules.to_owned(), prompt: prompt.map(str::to_owned) })

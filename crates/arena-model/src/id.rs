@@ -138,7 +138,7 @@ impl Seat {
 }
 
 /// A moment, in milliseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = i64, example = 1_700_000_000_000_i64)]
 pub struct Timestamp(pub i64);

@@ -8,7 +8,7 @@ mod board;
 mod challenge;
 mod game;
 mod game_operator;
-mod hex;
+pub mod hex;
 mod id;
 mod message;
 mod operator;

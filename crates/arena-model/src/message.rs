@@ -84,7 +84,7 @@ impl FromStr for ContentHash {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        hex::decode(text).map(ContentHash).ok_or(IdError::expected("a SHA-256 (64 lower-case hex digits)"))
+        hex::decode_canonical(text).map(ContentHash).ok_or(IdError::expected("a SHA-256 (64 lower-case hex digits)"))
     }
 }
 

@@ -35,7 +35,7 @@ impl FromStr for ScriptVersion {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<ScriptVersion, IdError> {
-        hex::decode(text)
+        hex::decode_canonical(text)
             .map(ScriptVersion)
             .ok_or_else(|| IdError::expected("the version of a script (64 hexadecimal digits)"))
     }

@@ -33,7 +33,7 @@ impl Seed {
 
     /// The seed that [`Seed::reveal`] gave; `None` if the text isn't one.
     pub fn from_revealed(text: &str) -> Option<Seed> {
-        hex::decode(text).map(Seed)
+        hex::decode_canonical(text).map(Seed)
     }
 
     /// The seed that a person means by a number: its 32 bytes, the most significant first.
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for SeedRng {
         let text = String::deserialize(deserializer)?;
         let read = || {
             let (key, words) = text.split_once(':')?;
-            let mut rng = ChaCha20Rng::from_seed(hex::decode(key)?);
+            let mut rng = ChaCha20Rng::from_seed(hex::decode_canonical(key)?);
             rng.set_word_pos(words.parse().ok()?);
             Some(SeedRng(rng))
         };

@@ -12,8 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use crate::{
     Channel, ChatMessage, Ending, GameCategory, InviteCode, Party, Phase, Score, ScriptVersion, Seed, Session, Status,
@@ -350,49 +349,6 @@ impl Serialize for MessageView<'_> {
             map.serialize_entry("type", method)?;
         }
         map.end()
-    }
-}
-
-/// A message of a channel, as far as the viewer may read it.
-#[derive(ToSchema)]
-#[schema(as = ChatMessage)]
-#[expect(dead_code, reason = "messages are serialised by hand, without copying them into this")]
-struct MessageShape {
-    /// The session's id, `challenge_` and the session's id, or `invites`.
-    channel: String,
-    /// An invite, or `operator`.
-    from: String,
-    /// An invite; not there if it is for everybody.
-    to: Option<String>,
-    /// The text; empty if it is withheld.
-    content: String,
-    /// Its place in the channel, from 1.
-    #[schema(minimum = 1)]
-    index: u64,
-    timestamp: Timestamp,
-    /// Whether the text is withheld from this viewer, or was hidden by the administrator.
-    redacted: Option<bool>,
-    /// SHA-256 of the text, as hexadecimal digits, where the administrator has hidden it.
-    #[schema(rename = "contentSha256", pattern = "^[0-9a-f]{64}$")]
-    content_sha256: Option<String>,
-    /// The method that it called, if it records an action.
-    #[schema(rename = "type")]
-    method: Option<String>,
-}
-
-impl PartialSchema for MessageView<'_> {
-    fn schema() -> RefOr<Schema> {
-        MessageShape::schema()
-    }
-}
-
-impl ToSchema for MessageView<'_> {
-    fn name() -> std::borrow::Cow<'static, str> {
-        MessageShape::name()
-    }
-
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        MessageShape::schemas(schemas);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Answers: JSON with the right header and nothing else in the way.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+use crate::request::accepts;
 
 /// 200 with a JSON text.
 pub(crate) fn json(text: impl Into<Body>) -> Response {
@@ -14,10 +14,22 @@ pub(crate) fn json(text: impl Into<Body>) -> Response {
 
 /// A status with a JSON text.
 pub(crate) fn json_with(status: StatusCode, text: impl Into<Body>) -> Response {
-    let mut response = Response::new(text.into());
+    let mut response = with_kind("application/json", text);
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
+}
+
+/// 200 with a text of another kind.
+pub(crate) fn with_kind(kind: &'static str, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// 200 with JSON lines; as plain bytes for those who accept nothing else.
+pub(crate) fn json_lines(headers: &HeaderMap, lines: Body) -> Response {
+    let is_plain = accepts(headers, "octet-stream");
+    with_kind(if is_plain { "application/octet-stream" } else { "application/x-ndjson" }, lines)
 }
 
 /// The JSON text of what a client may see.

@@ -4,7 +4,6 @@
 //! The types here are the words that requests are made of.
 
 use std::fmt;
-use std::ops::Deref;
 use std::str::FromStr;
 
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
@@ -65,7 +64,8 @@ impl<'r> Said<'r> {
 }
 
 /// Why a field isn't taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{self:?}")]
 enum Wrong {
     Missing,
     Invalid(String),
@@ -88,14 +88,6 @@ impl Wrong {
         }
     }
 }
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
-}
-
-impl std::error::Error for Wrong {}
 
 impl serde::de::Error for Wrong {
     /// What a field "is", or else what it has to be.
@@ -181,12 +173,8 @@ impl<'de> Deserializer<'de> for Field<'de> {
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        visitor.visit_borrowed_str(self.text()?)
-    }
-
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        self.deserialize_str(visitor)
+        visitor.visit_borrowed_str(self.text()?)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -224,7 +212,7 @@ impl<'de> Deserializer<'de> for Field<'de> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit unit_struct seq tuple tuple_struct identifier ignored_any
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str bytes byte_buf unit unit_struct seq tuple tuple_struct identifier ignored_any
     }
 }
 
@@ -266,14 +254,6 @@ pub(crate) struct ByKey<T>(pub(crate) Option<T>);
 /// A text that isn't empty: what names something.
 #[derive(Debug)]
 pub(crate) struct Filled(pub(crate) String);
-
-impl Deref for Filled {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
 
 impl<'de> Deserialize<'de> for Filled {
     fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Filled, D::Error> {

@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use ureq::SendBody;
+
+use crate::args::SubjectArgs;
 
 use super::{Answer, Arena, CallError, RawAnswer, path, read_answer};
 
@@ -13,27 +15,6 @@ const LONG: Duration = Duration::from_secs(60 * 60);
 
 /// Bytes of an export that are passed on at a time.
 const PIECE: usize = 64 * 1024;
-
-/// Who is banned or let in again.
-#[derive(Debug, Clone, Copy)]
-pub enum Subject<'s> {
-    /// A user, by its id.
-    User(&'s str),
-    /// Whoever holds a public key.
-    Key(&'s str),
-    /// An IP address or a prefix of some.
-    Address(&'s str),
-}
-
-impl Subject<'_> {
-    fn field(self) -> (&'static str, Option<Value>) {
-        match self {
-            Subject::User(id) => ("userId", Some(json!(id))),
-            Subject::Key(key) => ("publicKey", Some(json!(key))),
-            Subject::Address(address) => ("address", Some(json!(address))),
-        }
-    }
-}
 
 /// Why an export isn't there.
 #[derive(Debug, thiserror::Error)]
@@ -55,22 +36,25 @@ impl Arena {
     /// Says whether a user is a benchmark model.
     pub fn set_benchmark(&self, user: &str, benchmark: bool) -> Result<Answer, CallError> {
         let path = path(&["api", "admin", "users"], Some(user)) + "/benchmark";
-        self.post(&path, [("isBenchmark", Some(json!(benchmark)))])
+        self.post(&path, json!({ "isBenchmark": benchmark }))
     }
 
     /// Hides a message.
     pub fn hide(&self, channel: &str, index: u64) -> Result<Answer, CallError> {
-        self.post("/api/admin/messages/hide", [("channel", Some(json!(channel))), ("index", Some(json!(index)))])
+        self.post("/api/admin/messages/hide", json!({ "channel": channel, "index": index }))
     }
 
     /// Bans somebody.
-    pub fn ban(&self, subject: Subject<'_>, reason: &str) -> Result<Answer, CallError> {
-        self.post("/api/admin/bans", [subject.field(), ("reason", Some(json!(reason)))])
+    pub fn ban(&self, subject: &SubjectArgs, reason: &str) -> Result<Answer, CallError> {
+        let SubjectArgs { user, key, address } = subject;
+        let body = json!({ "userId": user, "publicKey": key, "address": address, "reason": reason });
+        self.post("/api/admin/bans", body)
     }
 
     /// Lets somebody in again.
-    pub fn lift_ban(&self, subject: Subject<'_>) -> Result<Answer, CallError> {
-        self.post("/api/admin/bans/lift", [subject.field()])
+    pub fn lift_ban(&self, subject: &SubjectArgs) -> Result<Answer, CallError> {
+        let SubjectArgs { user, key, address } = subject;
+        self.post("/api/admin/bans/lift", json!({ "userId": user, "publicKey": key, "address": address }))
     }
 
     /// Who is banned.
@@ -80,12 +64,12 @@ impl Arena {
 
     /// Removes a session.
     pub fn remove(&self, session: &str) -> Result<Answer, CallError> {
-        self.post(&(path(&["api", "admin", "sessions"], Some(session)) + "/remove"), [])
+        self.post(&(path(&["api", "admin", "sessions"], Some(session)) + "/remove"), json!({}))
     }
 
     /// Counts all games anew.
     pub fn recompute(&self) -> Result<Answer, CallError> {
-        Arena { patience: LONG, ..self.clone() }.post("/api/admin/recompute", [])
+        Arena { patience: LONG, ..self.clone() }.post("/api/admin/recompute", json!({}))
     }
 
     /// What administrators did.

@@ -5,11 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_wire::{Message, Messages};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::bots::Bot;
-use super::seat::{self, Message, Messages, Patience, WAIT_S};
+use super::seat::{self, Patience, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print, printable};
@@ -266,10 +267,15 @@ mod tests {
     #[test]
     fn outcome_is_read_from_the_operators_text() {
         let message = Message {
+            channel: String::new(),
             from: "operator".to_owned(),
             to: Some("inv_1".to_owned()),
             content: "Player 2 outcome:\n- Intersection Found: true\n- Wrong Guess: 0\n- Extra Guess: 10\n- Utility: 1\n- Target: {1, 2}\n".to_owned(),
             index: 7,
+            timestamp: arena_model::Timestamp(0),
+            redacted: false,
+            content_sha256: None,
+            method: None,
         };
         let outcome = Outcome { found: true, wrong: 0, extra: 10 };
         assert_eq!(Outcome::of(&message, "inv_1"), Some(outcome));

@@ -41,7 +41,7 @@ impl Line {
 /// SHA-256 of `salt:number`, cut to 64 bits: short enough to read, and far more than a set needs to be told apart.
 pub fn digest(salt: &str, number: u64) -> String {
     let hash = Sha256::digest(format!("{salt}:{number}"));
-    hash.iter().take(8).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    arena_model::hex::encode(&hash[..8])
 }
 
 /// The numbers in a text, in the order of their size.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use arena_wire::{Message, Messages};
 use serde::Deserialize;
 
 use super::bots::{Action, Bot, View};
@@ -33,31 +34,12 @@ impl Patience {
 /// Seconds that one request waits for news. Short, so that a demo that is stopped needn't wait long for its bots.
 pub const WAIT_S: u8 = 2;
 
-/// A page of messages, as `sync` answers it.
-#[derive(Debug, Deserialize)]
-pub struct Messages {
-    /// In the order of their index.
-    pub messages: Vec<Message>,
-}
-
-/// What the demo needs of a message.
-#[derive(Debug, Deserialize)]
-pub struct Message {
-    /// Who wrote it.
-    pub from: String,
-    /// Whom it's for; everybody, if absent.
-    pub to: Option<String>,
-    /// What it says; empty if it isn't for us.
-    pub content: String,
-    /// Its place in the channel.
-    pub index: u64,
-}
-
 /// The answer to a join.
 #[derive(Debug, Deserialize)]
-struct Joined {
+pub struct Joined {
+    /// The session that the seat is in.
     #[serde(rename = "ChallengeID")]
-    session: String,
+    pub session: String,
 }
 
 /// Plays `bot` in the seat of `invite`, up to and including its guess. It gives up when `stop` is raised, or nobody comes.
@@ -115,7 +97,7 @@ fn heard(content: &str, patience: Patience) -> Option<Line> {
 
 /// Whether the other has guessed: it won't say anything more that helps.
 fn has_guessed(arena: &Arena, session: &str, own: &str) -> Result<bool, CallError> {
-    let Messages { messages } = arena.operator_messages(session, Read { index: None, wait: None })?.read()?;
+    let Messages { messages, .. } = arena.operator_messages(session, Read { index: None, wait: None })?.read()?;
     let is_told = |message: &Message| message.content.ends_with("sent a guess") && !message.content.contains(own);
     Ok(messages.iter().any(|message| message.from == "operator" && is_told(message)))
 }
@@ -131,7 +113,7 @@ fn first<T>(
     let until = Instant::now() + patience;
     let mut index = 1;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-        let Messages { messages } = read(Read { index: Some(index), wait: Some(WAIT_S) })?.read()?;
+        let Messages { messages, .. } = read(Read { index: Some(index), wait: Some(WAIT_S) })?.read()?;
         if let Some(found) = messages.iter().find_map(&find) {
             return Ok(Some(found));
         }

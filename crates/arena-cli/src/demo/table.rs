@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_games::bots::{Mind, Player};
-use serde::Deserialize;
+use arena_wire::Messages;
 
-use super::seat::{Messages, WAIT_S};
+use super::seat::{Joined, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::play::Said;
 
@@ -23,12 +23,6 @@ pub struct Manner<'a> {
     pub stop: &'a AtomicBool,
 }
 
-#[derive(Deserialize)]
-struct Joined {
-    #[serde(rename = "ChallengeID")]
-    session: String,
-}
-
 /// Plays the seat of `invite` until the game is over or somebody says stop.
 pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner<'_>) -> Result<(), CallError> {
     let Joined { session } = arena.join(invite, Some(player.name))?.read()?;
@@ -37,7 +31,7 @@ pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner
     let (mut index, mut until) = (1, Instant::now() + PATIENCE);
     while !manner.stop.load(Ordering::Relaxed) && Instant::now() < until {
         let read = Read { index: Some(index), wait: Some(WAIT_S) };
-        let Messages { messages } = arena.operator_messages(&session, read)?.read()?;
+        let Messages { messages, .. } = arena.operator_messages(&session, read)?.read()?;
         let mut asked = None;
         for message in &messages {
             match Said::parse(&message.content).filter(|_| message.from == "operator") {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{SendError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
+use arena_wire::Messages;
 use serde_json::Value;
 
 use super::news::{Ending, Kind, Message, News};
@@ -63,26 +63,6 @@ impl From<SendError<News>> for Stop {
     fn from(_: SendError<News>) -> Stop {
         Stop::Done
     }
-}
-
-#[derive(Deserialize)]
-struct Page {
-    messages: Vec<Wire>,
-}
-
-/// A message as it comes.
-#[derive(Deserialize)]
-struct Wire {
-    from: String,
-    #[serde(default)]
-    to: Option<String>,
-    #[serde(default)]
-    content: String,
-    index: u64,
-    #[serde(default)]
-    timestamp: f64,
-    #[serde(default)]
-    redacted: bool,
 }
 
 impl Follower {
@@ -142,7 +122,7 @@ impl Follower {
     /// Asks once for what is new, and waits for it if the arena does.
     fn poll(&mut self) -> Result<(), Stop> {
         let asked = Instant::now();
-        let Page { messages } = self.read(Some(WAIT_S))?.read()?;
+        let Messages { messages, .. } = self.read(Some(WAIT_S))?.read()?;
         let is_quiet = messages.is_empty();
         for message in messages {
             if self.pass_on(message)? {
@@ -166,9 +146,9 @@ impl Follower {
     fn pass_on_all(&mut self, messages: Vec<Value>) -> Result<(), Stop> {
         for message in messages {
             // What isn't a message is left out here and found to be missing.
-            let Ok(message) = serde_json::from_value::<Wire>(message) else { continue };
+            let Ok(message) = serde_json::from_value::<arena_wire::Message>(message) else { continue };
             if message.index > self.next {
-                let Page { messages } = self.read(None)?.read()?;
+                let Messages { messages, .. } = self.read(None)?.read()?;
                 for missed in messages.into_iter().filter(|missed| missed.index < message.index) {
                     self.pass_on(missed)?;
                 }
@@ -179,7 +159,7 @@ impl Follower {
     }
 
     /// Passes on a message unless it was before. Tells whether it is the session's last.
-    fn pass_on(&mut self, message: Wire) -> Result<bool, Stop> {
+    fn pass_on(&mut self, message: arena_wire::Message) -> Result<bool, Stop> {
         if message.index < self.next {
             return Ok(false);
         }
@@ -188,8 +168,8 @@ impl Follower {
         if message.redacted {
             return Ok(false);
         }
-        let Wire { from, to, content, index, timestamp, .. } = message;
-        let message = Message { channel: self.kind, index, from, to, content, timestamp: timestamp as i64 };
+        let arena_wire::Message { from, to, content, index, timestamp, .. } = message;
+        let message = Message { channel: self.kind, index, from, to, content, timestamp: timestamp.0 };
         let is_the_last = message.is_the_last();
         self.news.send(News::Message(message))?;
         Ok(is_the_last)

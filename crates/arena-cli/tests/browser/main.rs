@@ -9,7 +9,7 @@ mod hostile;
 mod look;
 mod pages;
 mod play;
-#[path = "../it/program.rs"]
+#[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
 mod world;

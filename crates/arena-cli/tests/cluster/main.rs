@@ -11,7 +11,7 @@ mod faults;
 mod games;
 mod load;
 mod nodes;
-#[path = "../it/program.rs"]
+#[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
 mod proxy;

@@ -4,7 +4,7 @@
 
 mod lab;
 mod liar;
-#[path = "../it/program.rs"]
+#[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
 mod refusals;

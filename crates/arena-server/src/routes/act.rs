@@ -53,12 +53,12 @@ struct Acted {
             `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let Action { challenge_id, content: Content(content), message_type: method } = request.body()?;
+    let Action { challenge_id: Filled(session), content: Content(content), message_type: method } = request.body()?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
     arena.rates.admit_writer(request.address, &from)?;
     // Some clients name the session by its operator's channel.
-    let session = challenge_id.strip_prefix("challenge_").unwrap_or(&challenge_id);
+    let session = session.strip_prefix("challenge_").unwrap_or(&session);
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
     let respond = Box::new(|_: &Written<'_>| to_text(&Acted { ok: "Message sent" }));
     Ok(json(arena.engine.act(Act { session, from, method, content }, request.once_by(&caller), respond).await?))

@@ -51,7 +51,7 @@ struct Sent {
             `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
             `CHANNEL_FULL`: there are more messages than the server's limit.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let Said { channel, content: Content(content), to } = request.body()?;
+    let Said { channel: Filled(channel), content: Content(content), to } = request.body()?;
     let to = to.as_deref().map(Party::from_wire);
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;

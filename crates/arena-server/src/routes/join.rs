@@ -76,7 +76,7 @@ pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> A
 
 /// Standalone mode: the player is who `userId` says, if it says anything.
 async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> ApiResult {
-    let invite = parse(&wanted.invite)?;
+    let invite = parse(&wanted.invite.0)?;
     let once = request.once_about(&invite.to_string());
     let user = wanted.user_id.0.map(|Is(user)| user);
     Ok(json(take_seat(arena, Join { invite, user }, once).await?))
@@ -84,7 +84,7 @@ async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> Api
 
 /// Authentication mode: the player is who holds the key that signed.
 async fn join_by_proof(arena: &Arena, auth: &Auth, request: &Post, wanted: JoinRequest) -> ApiResult {
-    let JoinRequest { invite, public_key, signature, timestamp, .. } = wanted;
+    let JoinRequest { invite: Filled(invite), public_key, signature, timestamp, .. } = wanted;
     let proof = parse_proof(&public_key, &signature, &timestamp, arena.engine.now())?;
     let invite = parse(&invite)?;
     let user = proof.public_key().user_id();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{SessionView, Status, UserId, UserProfile, Viewer, view};
-use arena_store::SessionFilter;
+use arena_model::{Session, SessionView, Status, UserId, UserProfile, Viewer, view};
+use arena_store::{Page, SessionFilter};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -45,7 +45,7 @@ struct Standing {
 #[utoipa::path(get, path = "/api/challenges", tag = "challenges", params(Standing, Paging),
     responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
 pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> ApiResult {
-    page_of(&arena, &request, None, 50).await
+    list(&arena, &request, None, 50).await
 }
 
 /// Sessions of one challenge type, newest first.
@@ -54,14 +54,18 @@ pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> A
         Standing, Paging),
     responses((status = 200, body = SessionPage, description = "A page of 10, unless `limit` says otherwise.")))]
 pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
-    page_of(&arena, &request, Some(request.param("name").to_owned()), 10).await
+    list(&arena, &request, Some(request.param("name").to_owned()), 10).await
 }
 
-async fn page_of(arena: &Arena, request: &Get, challenge: Option<String>, default_limit: usize) -> ApiResult {
+async fn list(arena: &Arena, request: &Get, challenge: Option<String>, default_limit: usize) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(default_limit);
     let status = request.query::<Standing>()?.status;
     let filter = SessionFilter { challenge, status: status.as_deref().and_then(Status::from_wire) };
-    let page = arena.engine.list_sessions(&filter, offset, limit).await?;
+    page_of(arena, arena.engine.list_sessions(&filter, offset, limit).await?, limit, offset).await
+}
+
+/// The page with these sessions, as everybody sees them.
+pub(super) async fn page_of(arena: &Arena, page: Page<Session>, limit: usize, offset: u64) -> ApiResult {
     Ok(json(to_text(&SessionPage {
         challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),
         total: page.total,

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use crate::answer::{json as json_answer, to_text};
+use crate::answer::{json as json_answer, to_text, with_kind};
 use crate::arena::Arena;
 use crate::request::Get;
 
@@ -28,10 +28,8 @@ const NAME: &str = "arena";
 pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Response {
     let hosted = arena.engine.challenges();
     let skill = Skill::of(&arena, &hosted, &request.headers);
-    let mut response = Response::new(skill.text().into());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/markdown; charset=utf-8"));
-    headers.insert(header::VARY, VARY);
+    let mut response = with_kind("text/markdown; charset=utf-8", skill.text());
+    response.headers_mut().insert(header::VARY, VARY);
     response
 }
 

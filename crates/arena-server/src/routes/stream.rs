@@ -8,18 +8,18 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use arena_engine::{Snapshot, Subscription};
-use arena_model::{GameEndedView, MessageView, UserId, UserProfile, Viewer, game_ended};
+use arena_model::{GameEndedView, UserId, UserProfile, Viewer, game_ended};
+use arena_wire::Message;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use super::channel::parse_channel;
-use crate::answer::to_text;
+use crate::answer::{to_text, with_kind};
 use crate::arena::Arena;
 use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
@@ -63,12 +63,12 @@ const COME_BACK: &[u8] = b"retry: 500\n\n";
 enum StreamEvent {
     /// What was there: the first event, unless `Last-Event-ID` came.
     Initial {
-        #[schema(value_type = [MessageView])]
+        #[schema(value_type = [Message])]
         messages: Vec<()>,
     },
     /// A message has come.
     NewMessage {
-        #[schema(value_type = MessageView)]
+        #[schema(value_type = Message)]
         message: (),
     },
     /// The session has ended.
@@ -112,9 +112,8 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
         // HEAD asks for the headers; a subscription behind it would never be read.
         _ => Body::empty(),
     };
-    let mut response = Response::new(body);
+    let mut response = with_kind("text/event-stream", body);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response.extensions_mut().insert(memory::Counted);

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_engine::{EngineError, Posted, Snapshot};
-use arena_model::{Channel, MessageView, Viewer};
+use arena_model::{Channel, Viewer};
+use arena_wire::Messages;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::channel::{parse_channel, parse_operator_channel};
 use crate::answer::json;
@@ -53,16 +53,6 @@ struct WantedMessages {
     wait: Lenient<f64>,
 }
 
-/// Messages in the order of their channel.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "written as it is read; this is its description")]
-struct Messages {
-    #[schema(value_type = [MessageView])]
-    messages: Vec<()>,
-    /// How many these are.
-    count: u64,
-}
-
 /// Messages of the operator's channel.
 ///
 /// There the operator tells each player its secret, and all what happens.
@@ -90,7 +80,7 @@ pub(crate) async fn sync_chat(State(arena): State<Arena>, request: Get) -> ApiRe
 }
 
 async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) -> ApiResult {
-    let WantedMessages { channel: name, index, limit, wait } = request.query()?;
+    let WantedMessages { channel: Filled(name), index, limit, wait } = request.query()?;
     let from = index.known().map_or(1, |Whole(index)| index);
     let limit = match limit {
         Lenient::LeftOut => usize::MAX,

@@ -7,14 +7,13 @@ use arena_runner::read_pgn;
 use arena_tournament::{Format, GameLine, Record};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::agents::{Removed, played};
 use super::games::LimitsView;
-use crate::answer::{json as answer, json_with, to_text};
+use crate::answer::{json as answer, json_with, to_text, with_kind};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
@@ -111,18 +110,15 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    const ALL: [(Stage, &str); 5] = [
-        (Stage::Queued, "queued"),
-        (Stage::Running, "running"),
-        (Stage::Complete, "complete"),
-        (Stage::Stopped, "stopped"),
-        (Stage::Failed, "failed"),
-    ];
-
     /// The word for it on the wire.
     pub(crate) fn name(self) -> &'static str {
-        let (_, name) = Stage::ALL.into_iter().find(|(stage, _)| *stage == self).expect("all of them are listed");
-        name
+        match self {
+            Stage::Queued => "queued",
+            Stage::Running => "running",
+            Stage::Complete => "complete",
+            Stage::Stopped => "stopped",
+            Stage::Failed => "failed",
+        }
     }
 
     fn of(look: &Look) -> Stage {
@@ -435,8 +431,7 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
         let text = form.write(tournaments, &look, &record)?;
         Ok::<_, Refusal>(tournaments.redacted(&text).into_owned())
     });
-    let mut response = Response::new(text.await?.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    let mut response = with_kind(form.content_type(), text.await?);
     if matches!(form, Form::Html) {
         let policy = HeaderValue::from_static(arena_report::HTML_POLICY);
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);

@@ -58,7 +58,8 @@ type Tokens = Whole<0, MOST_TOKENS>;
             `SESSION_ENDED`: the session is over, and what is told of it stays as it is.")))]
 pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> ApiResult {
     let spent: Spent = request.body()?;
-    let session = spent.challenge_id.strip_prefix("challenge_").unwrap_or(&spent.challenge_id).parse();
+    let Filled(session) = &spent.challenge_id;
+    let session = session.strip_prefix("challenge_").unwrap_or(session).parse();
     let report = read(spent)?;
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use arena_engine::ChangeProfile;
 use arena_identity::{ProfileUpdate, Proof};
-use arena_model::{Board, ProfileChange, ProfileText, ScoringEntry, Session, UserId, UserProfile, Viewer, view};
+use arena_model::{Board, ProfileChange, ProfileText, ScoringEntry, UserId, UserProfile};
 use arena_store::Page;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::list::SessionPage;
+use super::list::{SessionPage, page_of};
 use super::rows;
 
 use crate::answer::{json, to_text};
@@ -81,14 +81,7 @@ pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> Api
         Ok(id) => arena.engine.list_played(&id, offset, limit).await?,
         Err(_) => None,
     };
-    let page: Page<Session> = page.unwrap_or(Page { items: Vec::new(), total: 0 });
-    Ok(json(to_text(&SessionPage {
-        challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),
-        total: page.total,
-        limit,
-        offset,
-        profiles: arena.engine.profiles(&page.items).await?,
-    })))
+    page_of(&arena, page.unwrap_or(Page { items: Vec::new(), total: 0 }), limit, offset).await
 }
 
 /// How a user did.

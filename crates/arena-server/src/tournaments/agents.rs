@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use arena_match::archive::{UnpackError, Unpacked};
 use arena_match::{Agent, Channel, is_public};
-use arena_model::Timestamp;
+use arena_model::{Timestamp, hex};
 use arena_tournament::Entrant;
 use axum::http::Uri;
 use sha2::{Digest, Sha256};
 
-use super::facts::{AgentFacts, Home, OnceFacts, hex};
+use super::facts::{AgentFacts, Home, OnceFacts};
 use super::folder::{Draft, write_facts};
 use super::id::AgentId;
 use super::refusal::Refusal;
@@ -103,7 +103,7 @@ pub(super) fn draft(
                     UnpackError::Write(error) => Refusal::Write(error),
                 })?;
             let agent = find(&files, &path)?;
-            let sha256 = hex(&Sha256::digest(body));
+            let sha256 = hex::encode(&Sha256::digest(body));
             // What a folder in the archive was called says more than that of ours.
             let own = if path.as_os_str().is_empty() && agent.name == FILES { "agent" } else { &agent.name };
             let home = Home::Files { agent: path, sha256, bytes, files: count };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use arena_engine::Once;
-use arena_model::{Seed, TimeLimits};
+use arena_model::{Seed, TimeLimits, hex};
 use arena_tournament::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -112,7 +112,7 @@ pub(super) struct OnceFacts {
 
 impl OnceFacts {
     pub(super) fn of(once: &Once) -> OnceFacts {
-        OnceFacts { key: hex(&once.key), request: hex(&once.request) }
+        OnceFacts { key: hex::encode(&once.key), request: hex::encode(&once.request) }
     }
 }
 
@@ -128,11 +128,6 @@ impl TournamentFacts {
         for Seed(bytes) in [&self.seed, &self.seed_nonce].into_iter().filter_map(|text| Seed::from_revealed(text)) {
             hash.update(bytes);
         }
-        hex(&hash.finalize())
+        hex::encode(&hash.finalize())
     }
-}
-
-/// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use arena_model::hex;
 use arena_web::{ASSETS, BOARDS_STYLE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -52,7 +53,7 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
 impl Asset {
     fn new(name: &'static str, kind: HeaderValue, text: &'static str) -> Asset {
         let hash = Sha256::digest(text);
-        let hex: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex::encode(&hash[..8]);
         let tag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes");
         Asset { name, kind, tag, text }
     }

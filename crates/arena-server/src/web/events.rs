@@ -14,7 +14,7 @@ use maud::html;
 use serde_json::value::RawValue;
 
 use super::layout::{Page, Place, short};
-use super::seen::{Heard, Seen};
+use super::seen::{Seen, heard};
 use super::sessions::{ending, heading};
 use super::{GUARDS, PageResult, Visit, answer};
 use crate::answer::{json, to_text};
@@ -147,7 +147,7 @@ impl Channels {
 
     /// When a message was written, in milliseconds since 1970.
     fn time(&self, message: &Posted) -> i64 {
-        Heard::by(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp
+        heard(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp.0
     }
 }
 

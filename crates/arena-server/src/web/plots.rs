@@ -1,7 +1,7 @@
 //! Pictures by themselves, to be embedded elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`, `/agents/{id}/rating.svg` and
 //! `/tournaments/{id}/standings.svg`. `theme` is `light`, `dark` or `auto`. They are the same as those on the pages.
 
-use arena_model::UserId;
+use arena_model::{UserId, hex};
 use arena_report::{Picture, Theme, ratings_picture};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -66,7 +66,7 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "there is nothing to be drawn yet"))?;
     let text = picture.to_file_for(theme);
     let hash = Sha256::digest(&text);
-    let hex: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex::encode(&hash[..8]);
     let tag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes");
     let has_it = visit.headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
     let mut response = if has_it { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(text.into()) };

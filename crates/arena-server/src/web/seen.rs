@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use arena_engine::Posted;
 use arena_model::{InviteCode, Score, Session, Status, UsageTotal, UserId, UserProfile, Viewer, view};
+use arena_wire::Message;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -99,28 +100,8 @@ pub(super) fn name_of<'u>(user: &'u UserId, profile: Option<&'u UserProfile>) ->
 }
 
 /// A message, as far as a viewer may read it.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Heard {
-    pub(super) from: String,
-    pub(super) to: Option<String>,
-    pub(super) content: String,
-    pub(super) index: u64,
-    /// Milliseconds since 1970.
-    pub(super) timestamp: i64,
-    /// Withheld from this viewer, or hidden by the administrator.
-    #[serde(default)]
-    pub(super) redacted: bool,
-    /// Of the text that the administrator has hidden, where the viewer could have read it.
-    pub(super) content_sha256: Option<String>,
-    #[serde(rename = "type")]
-    pub(super) method: Option<String>,
-}
-
-impl Heard {
-    pub(super) fn by(posted: &Posted, viewer: Viewer, ended: bool, reveal_chat: bool) -> Heard {
-        serde_json::from_slice(posted.json(viewer, ended, reveal_chat)).expect("messages have these fields")
-    }
+pub(super) fn heard(posted: &Posted, viewer: Viewer, ended: bool, reveal_chat: bool) -> Message {
+    serde_json::from_slice(posted.json(viewer, ended, reveal_chat)).expect("messages have these fields")
 }
 
 /// Whether a text is the code of an invite that may be told.

@@ -6,13 +6,14 @@ use arena_model::{Channel, ProfileText, SessionId, Status, UsageTotal, UserId, U
 use arena_report::number_of;
 use arena_store::{Page as Listed, SessionFilter};
 use arena_web::seat_class;
+use arena_wire::Message;
 use axum::extract::State;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::board::user_path;
 use super::layout::{Page, Place, badge, cut, explained, moment, short, shown, time};
-use super::seen::{Heard, Seen};
+use super::seen::{Seen, heard};
 use super::{PageResult, Visit, answer, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -102,7 +103,7 @@ fn scores(values: impl Iterator<Item = f64>) -> String {
 
 /// Some messages of a channel that are behind each other.
 pub(super) struct Log {
-    messages: Vec<Heard>,
+    messages: Vec<Message>,
     /// Messages of the whole channel.
     len: u64,
 }
@@ -119,7 +120,7 @@ impl Log {
         }
         let snapshot = arena.engine.read(channel, from, limit).await?;
         let (ended, reveal) = (snapshot.ended(), arena.settings.sessions.reveal_chat);
-        let messages = snapshot.messages.iter().map(|posted| Heard::by(posted, viewer, ended, reveal)).collect();
+        let messages = snapshot.messages.iter().map(|posted| heard(posted, viewer, ended, reveal)).collect();
         Ok(Log { messages, len: snapshot.len })
     }
 
@@ -175,7 +176,7 @@ struct Told {
 
 impl Told {
     /// Nobody but the operator tells states: what players write that looks like one is shown as they wrote it.
-    fn by(message: &Heard) -> Option<Told> {
+    fn by(message: &Message) -> Option<Told> {
         let content = &message.content;
         if message.from != "operator" {
             return None;
@@ -204,7 +205,7 @@ pub(super) fn who(session: &Seen, party: &str) -> Markup {
 }
 
 /// A message as an item of its channel. `session.js` makes the same of those that come later.
-fn say(message: &Heard, channel: &str, session: &Seen) -> Markup {
+fn say(message: &Message, channel: &str, session: &Seen) -> Markup {
     let id = format!("{channel}-{}", message.index);
     html! {
         li.message.private[message.to.is_some()] id=(id) {
@@ -212,14 +213,14 @@ fn say(message: &Heard, channel: &str, session: &Seen) -> Markup {
                 (who(session, &message.from))
                 @if let Some(to) = &message.to { " → " (who(session, to)) }
                 @if let Some(method) = &message.method { " " code { (cut(method, 40)) } }
-                a.at href={ "#" (id) } { (moment(message.timestamp)) }
+                a.at href={ "#" (id) } { (moment(message.timestamp.0)) }
             }
             (text(message, session))
         }
     }
 }
 
-fn text(message: &Heard, session: &Seen) -> Markup {
+fn text(message: &Message, session: &Seen) -> Markup {
     if message.redacted {
         return match &message.content_sha256 {
             Some(hash) => html! { p.withheld { "Hidden by the administrator. SHA-256 of the text: " code { (hash) } } },

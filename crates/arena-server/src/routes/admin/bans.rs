@@ -3,8 +3,9 @@
 
 use arena_engine::Administrator;
 use arena_identity::PublicKey;
-use arena_model::{Timestamp, UserId};
+use arena_model::UserId;
 use arena_store::{AddressRange, Ban, BanSubject};
+use arena_wire::Bans;
 use axum::Extension;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -19,42 +20,20 @@ use crate::request::{Get, Post};
 /// Longest reason of a ban, in bytes. It is told with every refusal.
 const REASON_BYTES: usize = 500;
 
-/// All bans.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Bans)]
-struct Listed {
-    bans: Vec<BanView>,
-}
-
-/// A ban of a user, or of everybody at an address or in a range of addresses: either `userId` or `address` is there.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Ban)]
-struct BanView {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_id: Option<UserId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    reason: String,
-    at: Timestamp,
-}
-
-impl From<Ban> for BanView {
-    fn from(Ban { subject, reason, at }: Ban) -> BanView {
-        let (user_id, address) = match subject {
-            BanSubject::User(user) => (Some(user), None),
-            BanSubject::Addresses(range) => (None, Some(range.to_string())),
-        };
-        BanView { user_id, address, reason, at }
-    }
+fn told(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
+    let (user_id, address) = match subject {
+        BanSubject::User(user) => (Some(user.to_string()), None),
+        BanSubject::Addresses(range) => (None, Some(range.to_string())),
+    };
+    arena_wire::Ban { user_id, address, reason, at }
 }
 
 /// Who isn't let in.
 #[utoipa::path(get, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])),
-    responses((status = 200, body = Listed, description = "All bans.")))]
+    responses((status = 200, body = Bans, description = "All bans.")))]
 pub(super) async fn list_bans(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let bans = arena.engine.list_bans().await?;
-    Ok(json(to_text(&Listed { bans: bans.into_iter().map(BanView::from).collect() })))
+    Ok(json(to_text(&Bans { bans: bans.into_iter().map(told).collect() })))
 }
 
 /// Whom to let in no more: exactly one of `userId`, `publicKey` and `address`.
@@ -77,7 +56,7 @@ struct BanRequest {
 
 /// Let somebody in no more.
 #[utoipa::path(post, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])), request_body = BanRequest,
-    responses((status = 200, body = BanView, description = "The ban.")))]
+    responses((status = 200, body = arena_wire::Ban, description = "The ban.")))]
 pub(super) async fn ban(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,
@@ -90,7 +69,7 @@ pub(super) async fn ban(
         return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
     let ban = arena.engine.ban(by, subject, reason).await?;
-    Ok(json(to_text(&BanView::from(ban))))
+    Ok(json(to_text(&told(ban))))
 }
 
 /// Whom to let in again: exactly one of these.

@@ -8,15 +8,13 @@ use arena_model::{reveal_message, reveal_session};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::answer::to_text;
+use crate::answer::{json_lines, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
-use crate::request::{Get, accepts};
+use crate::request::Get;
 
 /// Bytes after which a write is long enough.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -39,11 +37,7 @@ pub(super) async fn export(
         })?;
         Ok::<_, EngineError>(page.map(|page| (page, export)))
     });
-    let mut response = Response::new(Body::from_stream(pages));
-    let kind =
-        if accepts(&request.headers, "octet-stream") { "application/octet-stream" } else { "application/x-ndjson" };
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    Ok(response)
+    Ok(json_lines(&request.headers, Body::from_stream(pages)))
 }
 
 /// Some more lines; `None` behind the last.

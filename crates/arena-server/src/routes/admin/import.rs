@@ -3,54 +3,30 @@
 
 use std::time::Duration;
 
-use arena_engine::{Administrator, ImportReport, Skipped};
+use arena_engine::{Administrator, Skipped};
+use arena_wire::{ImportReport, SkippedLine};
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 
-/// What was taken in.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = ImportReport)]
-struct Report {
-    users: u64,
-    sessions: u64,
-    messages: u64,
-    skipped: Vec<SkippedView>,
-    /// Lines that weren't taken, also those that aren't listed.
-    skipped_total: u64,
-}
-
-/// A line that wasn't taken, and why.
-#[derive(Serialize, ToSchema)]
-#[schema(as = SkippedLine)]
-struct SkippedView {
-    line: u64,
-    reason: String,
-}
-
-impl From<ImportReport> for Report {
-    fn from(report: ImportReport) -> Report {
-        let ImportReport { users, sessions, messages, skipped, skipped_total } = report;
-        let skipped = skipped.into_iter().map(|Skipped { line, reason }| SkippedView { line, reason }).collect();
-        Report { users, sessions, messages, skipped, skipped_total }
-    }
+fn told(report: arena_engine::ImportReport) -> ImportReport {
+    let arena_engine::ImportReport { users, sessions, messages, skipped, skipped_total } = report;
+    let skipped = skipped.into_iter().map(|Skipped { line, reason }| SkippedLine { line, reason }).collect();
+    ImportReport { users, sessions, messages, skipped, skipped_total }
 }
 
 /// Take in JSON lines, those of an export or of what the reference server answered.
 #[utoipa::path(post, path = "/api/admin/import", tag = "administration", security(("administratorToken" = [])),
     request_body(content = inline(Option<Vec<u8>>), content_type = "application/octet-stream",
         description = "JSON lines as an export writes them, under any content type. What is there already stays."),
-    responses((status = 200, body = Report, description = "What was taken, and what wasn't."),
+    responses((status = 200, body = ImportReport, description = "What was taken, and what wasn't."),
         (status = 400, description = "`BODY_INCOMPLETE`: the body ended too soon. What came before was taken."),
         (status = 408, description = "`REQUEST_TIMEOUT`: nothing came for too long.")))]
 pub(super) async fn import(
@@ -79,7 +55,7 @@ pub(super) async fn import(
             }
         }
         if ended {
-            return Ok(json(to_text(&Report::from(import.finish().await?))));
+            return Ok(json(to_text(&told(import.finish().await?))));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `POST /api/admin/messages/hide`: takes the content of a message away, for good; its hash stays for its readers.
 
 use arena_engine::{Administrator, EngineError};
+use arena_wire::Hidden;
 use axum::Extension;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
@@ -12,16 +13,6 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Filled;
 use crate::request::Post;
 use crate::routes::channel::parse_channel;
-
-/// The message was hidden.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct Hidden {
-    channel: String,
-    index: u64,
-    /// SHA-256 of what it said, as hexadecimal digits.
-    content_sha256: String,
-}
 
 /// Which message to hide.
 #[derive(Deserialize, ToSchema)]

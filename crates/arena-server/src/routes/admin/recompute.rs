@@ -1,25 +1,14 @@
 //! `POST /api/admin/recompute`: counts all games anew and mends what differs.
 
 use arena_engine::Administrator;
-use arena_model::UserId;
+use arena_wire::Counted;
 use axum::Extension;
 use axum::extract::State;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::request::Post;
-
-/// What was counted.
-#[derive(Serialize, ToSchema)]
-struct Counted {
-    users: u64,
-    games: u64,
-    /// Users whose standings were wrong.
-    wrong: Vec<UserId>,
-}
 
 /// Count all games anew, and mend what differs.
 #[utoipa::path(post, path = "/api/admin/recompute", tag = "administration", security(("administratorToken" = [])), request_body(content = Option<Object>, description = "Not looked at."),
@@ -30,5 +19,6 @@ pub(super) async fn recompute(
     _request: Post,
 ) -> ApiResult {
     let recount = arena.engine.recount(by).await?;
-    Ok(json(to_text(&Counted { users: recount.users, games: recount.games, wrong: recount.wrong })))
+    let wrong = recount.wrong.iter().map(ToString::to_string).collect();
+    Ok(json(to_text(&Counted { users: recount.users, games: recount.games, wrong })))
 }

@@ -4,19 +4,17 @@ use arena_model::{MatchResult, SeatResult, Verdict};
 use arena_tournament::{GameLine, Record};
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
-use axum::response::Response;
 use futures_util::stream;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::id_of;
-use crate::answer::{json, to_text};
+use crate::answer::{json, json_lines, to_text, with_kind};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Paging;
-use crate::request::{Get, accepts};
+use crate::request::Get;
 use crate::routes::agents::played;
 use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
 
@@ -164,11 +162,7 @@ pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> Api
     let not_kept = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay wasn't kept");
     let replay = found.await?.ok_or_else(no_match)?.ok_or_else(not_kept)?;
     let pieces = stream::try_unfold(replay, next_piece);
-    let mut response = Response::new(Body::from_stream(pieces));
-    let kind =
-        if accepts(&request.headers, "octet-stream") { "application/octet-stream" } else { "application/x-ndjson" };
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    Ok(response)
+    Ok(json_lines(&request.headers, Body::from_stream(pieces)))
 }
 
 /// Some more lines of a replay; nothing behind the last.
@@ -214,12 +208,8 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
     let (_, number, seat) = agent?.ok_or_else(no_match)?;
     let text = tournaments.read(move |tournaments| tournaments.read_log(id, number, seat)).await;
     let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "no log was kept"))?;
-    let mut response = Response::new(text.into());
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    // Whatever a bot wrote, it is nothing for a browser to run.
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    Ok(response)
+    // Whatever a bot wrote, it is nothing for a browser to run: no answer's kind is guessed.
+    Ok(with_kind("text/plain; charset=utf-8", text))
 }
 
 /// Who sat there in a match that was played.
