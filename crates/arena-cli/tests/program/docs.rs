@@ -65,10 +65,11 @@ const COMMANDS: [&str; 26] = [
     "tee",
 ];
 
-/// Pages whose commands are run, and one that has none.
-const PAGES: [&str; 14] = [
+/// Pages whose commands are run, and those that have none.
+const PAGES: [&str; 15] = [
     "README.md",
     "clients/python/README.md",
+    "docs/README.md",
     "docs/agents.md",
     "docs/challenge-reference.md",
     "docs/coming-from.md",

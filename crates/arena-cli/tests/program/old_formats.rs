@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use arena_testkit::Client;
 use serde_json::{Map, Value, json};
 
-use crate::program::{Running, folder, run, run_with};
+use crate::program::{Running, file, folder, run, run_with};
 
 const TOKEN: &str = "0123456789012345678901234567";
 
@@ -20,8 +20,11 @@ fn text(name: &str) -> String {
     fs::read_to_string(old(name)).unwrap()
 }
 
-fn serve(data: &Path) -> (Running, Client) {
-    let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+/// A server that ends no session on account of its age.
+fn serve(folder: &Path) -> (Running, Client) {
+    let config = file(folder, "arena.toml", "[sessions]\nstale_open_s = 0\nstale_active_s = 0\n");
+    let data = folder.join("data");
+    let args = ["serve", "--config", &config, "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
     let server = Running::start_with(&args, &[("ADMIN_TOKEN", TOKEN)]);
     let client = Client::new(server.url.strip_prefix("http://").unwrap().parse().unwrap());
     (server, client)
@@ -46,9 +49,9 @@ fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
     let folder = folder();
     let data = folder.path().join("data");
     restore(&data);
-    let (server, client) = serve(&data);
+    let (server, client) = serve(folder.path());
     let answers: Map<String, Value> = serde_json::from_str(&text("answers.json")).unwrap();
-    assert_eq!(answers.len(), 28);
+    assert_eq!(answers.len(), 25);
     for (path, answer) in &answers {
         assert_eq!(client.get(path).ok(), *answer, "{path}");
     }
@@ -69,7 +72,7 @@ fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
 #[test]
 fn an_export_of_an_earlier_program_is_imported_with_all_that_counts() {
     let folder = folder();
-    let (server, client) = serve(&folder.path().join("data"));
+    let (server, client) = serve(folder.path());
     admin(&server, &["import", &old("export.jsonl")]);
     let answers: Map<String, Value> = serde_json::from_str(&text("answers.json")).unwrap();
     for path in ["/api/scoring/psi", "/api/challenges?status=ended&limit=50"] {
@@ -87,7 +90,7 @@ fn replays_and_results_of_an_earlier_program_are_verified_and_rated() {
     assert_eq!((&standings["games_played"], &standings["rules_version"]), (&json!(6), &json!(2)));
     let points: Vec<&Value> = standings["standings"].as_array().unwrap().iter().map(|agent| &agent["points"]).collect();
     assert_eq!(points, [&json!(2.0), &json!(2.0), &json!(2.0)], "{standings}");
-    for name in ["match.json", "tournament.jsonl", "chess.jsonl"] {
+    for name in ["match.json", "tournament.jsonl", "snake.jsonl"] {
         assert_eq!(run(&["rate", &old(name)]).code, 0, "{name}");
     }
 }
