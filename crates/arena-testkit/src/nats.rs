@@ -155,7 +155,7 @@ fn program() -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
+mod services {
     use super::*;
 
     #[test]
