@@ -1,4 +1,4 @@
-//! `arena league`: agents come and go, and whoever's rating is least sure plays next. What is chosen and kept is `arena-runner`'s.
+//! `arena league`: open-ended leagues, in which the most uncertain pairing plays next. `arena-runner` chooses and keeps the games.
 
 mod add;
 mod run;

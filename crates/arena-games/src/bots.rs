@@ -36,7 +36,7 @@ impl Mind {
         Mind { player, past: Vec::new() }
     }
 
-    /// What it does in this state: the content of the method `move`. Nothing where it sees no move.
+    /// The move in this state, as the content of the method `move`; `None` where the bot sees no move.
     pub fn decide(&mut self, me: &str, state: &Map<String, Value>) -> Option<String> {
         let decided = (self.player.think)(&View { me, state, past: &self.past });
         if let Some(fen) = state.get("fen").and_then(Value::as_str) {

@@ -1,6 +1,6 @@
 //! cherry_picker: each agent alone on a map of its own, and all these maps alike; who brings home the most food?
 //!
-//! What is on a map and what can be done is told in `foraging`; there is nobody to attack. All agents of a match
+//! `foraging` describes the map and the actions; there are no opponents to attack. All agents of a match
 //! begin on the same map, drawn once from the seed, with the same ids; only `owner_id` names each map's own agent. The
 //! sources that are added later are the same too, in the same order, though each map needs them at a time of its own.
 //! So equal actions make equal maps for ever.

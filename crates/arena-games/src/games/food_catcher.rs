@@ -1,6 +1,6 @@
 //! food_catcher: two to four agents on one map, who bring food to their bases and may rob each other.
 //!
-//! What is on the map and what can be done is told in `foraging`. The score is the food in an agent's bases; what
+//! `foraging` describes the map and the actions. The score is the food in an agent's bases; what
 //! actors carry doesn't count. An agent that gives no valid reply does nothing in that epoch. The actors and bases of a
 //! disqualified agent stay where they are and do nothing: they can be attacked, run into and robbed.
 //!

@@ -197,7 +197,7 @@ impl Chosen {
         self.hidden.dedup();
     }
 
-    /// What the agent is started from, and what the user names, without links.
+    /// The paths that the agent is started from and those that the user names, without links.
     fn needed(&self, order: &Order) -> Vec<PathBuf> {
         let args = order.args.iter().map(PathBuf::from).filter(|path| path.is_absolute());
         let named = order.expose.iter().chain([&order.folder]).cloned();

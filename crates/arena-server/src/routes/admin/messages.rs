@@ -14,7 +14,7 @@ use crate::fields::Filled;
 use crate::request::Post;
 use crate::routes::channel::parse_channel;
 
-/// Which message to hide.
+/// The message to hide.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({ "channel": "018f6b2e-0000-7000-8000-00000000abcd", "index": 7 }))]
 struct HideRequest {
