@@ -34,7 +34,8 @@ def main(program: str, name: str, version: str, platform: str, folder: str) -> N
         for path, data in files.items():
             entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if path.endswith("/arena") else 0o644) << 16
+            # A regular file: pip makes no other one executable.
+            entry.external_attr = (0o100755 if path.endswith("/arena") else 0o100644) << 16
             archive.writestr(entry, data)
     print(wheel)
 
