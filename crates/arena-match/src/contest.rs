@@ -47,11 +47,11 @@ pub struct Plan<'a> {
 pub struct Confinement {
     /// The program that starts them.
     pub launcher: Launcher,
-    /// How they are confined.
+    /// Sandbox mode.
     pub mode: SandboxMode,
-    /// What they may use.
+    /// Resource limits of each process.
     pub limits: Limits,
-    /// What else they may read.
+    /// Further paths that agents may read.
     pub expose: Vec<PathBuf>,
     /// Places that are hidden from them, wherever else they may read: those of the arena, see [`crate::private`].
     pub private: Vec<PathBuf>,

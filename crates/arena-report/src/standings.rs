@@ -38,7 +38,7 @@ impl Fate {
         self.first.get_or_insert_with(|| (number, detail.unwrap_or_default().to_owned()));
     }
 
-    /// A sentence on the disqualifications of an agent of this name, with so many games, if there are any.
+    /// A sentence on the disqualifications of the agent `name` in `games` games; `None` if there are none.
     pub(crate) fn describe(&self, name: &str, games: u64) -> Option<String> {
         let (game, detail) = self.first.as_ref()?;
         let (times, reasons) = (self.verdicts.values().sum::<u64>(), reasons(&self.verdicts));

@@ -164,7 +164,7 @@ where
         };
         if let (Some(path), Some(file)) = (path, file) {
             file.keep().map_err(|error| cannot(path.clone(), error))?;
-            logs::write(&path, &contest).map_err(|(_, error)| cannot(path.clone(), error))?;
+            logs::write(&path, &contest).map_err(|(log, error)| cannot(log, error))?;
             let is_too_large = fs::metadata(&path).map(|data| data.len() > self.executor.replay_bytes);
             if is_too_large.map_err(|error| cannot(path.clone(), error))? {
                 fs::remove_file(&path).map_err(|error| cannot(path, error))?;

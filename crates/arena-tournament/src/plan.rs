@@ -52,9 +52,9 @@ pub struct Plan {
     pub seed: String,
     /// How agents are confined.
     pub sandbox: SandboxMode,
-    /// What they may use.
+    /// Resource limits of each process.
     pub sandbox_limits: Limits,
-    /// What else they may read.
+    /// Further paths that agents may read.
     pub expose: Vec<PathBuf>,
     /// Whether agents that are servers are asked at public addresses only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -134,7 +134,7 @@ pub enum Reach {
     Url(String),
 }
 
-/// A tournament can't be played so. A sentence for whoever asked for it.
+/// A tournament can't be played so. The sentence is for the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// There is no such game.

@@ -30,7 +30,7 @@ pub struct Shape {
     pub seed: Seed,
 }
 
-/// There is no such tournament. A sentence for whoever asked for it.
+/// There is no such tournament. The sentence is for the caller.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
     /// Nobody to play against.

@@ -111,7 +111,7 @@ pub struct PlayArgs {
     pub model: Option<Never>,
 }
 
-/// How agents' processes are held in.
+/// Confinement of agents' processes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub struct SandboxArgs {

@@ -18,22 +18,22 @@ use crate::executor::RunError;
 use crate::league::agents::entrant_of;
 use crate::league::season::Season;
 
-/// How agents' processes are held in, as a league writes it down.
+/// Confinement of agents' processes, in the form that a league stores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
-    /// How they are confined.
+    /// Sandbox mode.
     pub mode: SandboxMode,
-    /// What they may use.
+    /// Resource limits of each process.
     pub limits: Limits,
-    /// What else they may read.
+    /// Further paths that agents may read.
     pub expose: Vec<PathBuf>,
 }
 
-/// A league can't be played so. A sentence for whoever asked for it.
+/// A league can't be played so. The sentence is for its owner.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// The game can't be played by so many agents, or with these options.
+    /// The number of agents or the options don't fit the game.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// Nobody can be compared.
@@ -56,7 +56,7 @@ pub enum RulesError {
         /// The version at hand.
         found: u32,
     },
-    /// What is written of the sandbox can't be read.
+    /// The stored confinement can't be read.
     #[error("how its agents are held in can't be read: {0}")]
     Sandbox(#[from] serde_json::Error),
 }
@@ -91,11 +91,11 @@ pub fn check_season(league: &League) -> Result<&'static GameType, RulesError> {
 /// When to begin no further meeting: at the first of these that is reached. A meeting that has begun is played to its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Until {
-    /// So many games have been played from now on.
+    /// The number of further games.
     pub games: Option<u64>,
-    /// It is so late.
+    /// The time after which no game begins.
     pub at: Option<Instant>,
-    /// The rating of every agent that can play is known to so many Elo, up and down, by the fit of [`Season::fit`].
+    /// The 95 % interval of every agent that can play is within ± this Elo, by [`Season::fit`].
     pub margin: Option<f64>,
 }
 

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use crate::error::ApiError;
 
-/// Something can't be done. A sentence for whoever asked for it.
+/// Something can't be done. The sentence is for the caller.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("there is no agent {0}")]
